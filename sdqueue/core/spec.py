@@ -1,0 +1,110 @@
+"""What a person asked for: a job as its file says it, a lane as the configuration says it.
+
+Values only, all frozen. What has become of a job since (attempts, reasons, units) is in
+`core.model`; how a file becomes a JobSpec is in `jobfile`, how a configuration becomes Lanes is
+in `config`. Kept apart from the model so that `sdqueue submit` starts fast.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+INFINITY_USEC = 2**64 - 1
+
+
+class MemoryNeed(NamedTuple):
+    """`MEMORY:` as `max(bytes, percent of the box) + size of a file and percent on top of it`."""
+
+    bytes: int = 0
+    percent: int = 0
+    size_of_file: str = ""
+    margin_percent: int = 0
+
+
+class DiskNeed(NamedTuple):
+    """`DISK:` free bytes, and the path whose file system must have them."""
+
+    bytes: int
+    file: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """One job file, understood.
+
+    `name` is without `.job`. `attempts_max` counts attempts in all (`RETRIES:`). `uid` owns the
+    file. `cwd` is absolute, or empty for the owner's home directory. `done_if` and `requires` are
+    bash commands, empty where there is none. `interpreter` is the argv of the `#!` line.
+    """
+
+    name: str
+    lane: str
+    uid: int = 0
+    description: str = ""
+    done_if: str = ""
+    requires: str = ""
+    attempts_max: int = 3
+    retry_delay_usec: int = 0
+    timeout_usec: int = INFINITY_USEC
+    memory: MemoryNeed | None = None
+    disk: DiskNeed | None = None
+    nice: int | None = None
+    cpu_weight: int | None = None
+    not_before_sec: float = 0.0
+    after: tuple[str, ...] = ()
+    after_any: tuple[str, ...] = ()
+    priority: int = 0
+    on_success: tuple[str, ...] = ()
+    on_failure: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    cwd: str = ""
+    on_calendar: str = ""
+    interpreter: tuple[str, ...] = ("/bin/bash",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """An ordered line of jobs with `slots`. `excludes` is symmetric once the configuration is read.
+
+    `before` names lanes whose jobs wait while this one has a runnable job. `slice_properties` are
+    unit-file assignments of the lane's slice. `job_defaults` are job header keys and values.
+    """
+
+    name: str
+    slots: int = 1
+    excludes: frozenset[str] = frozenset()
+    before: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    yielding: tuple[str, ...] = ()
+    slice_properties: tuple[tuple[str, str], ...] = ()
+    memory_margin_bytes: int = 0
+    job_defaults: tuple[tuple[str, str], ...] = ()
+    on_success: tuple[str, ...] = ()
+    on_failure: tuple[str, ...] = ()
+    inhibit_sleep: bool = True
+
+
+DEFAULT_LANES: tuple[Lane, ...] = (
+    Lane(name="cpu"),
+    Lane(
+        name="gpu",
+        excludes=frozenset({"net"}),
+        devices=("/dev/dri/renderD*", "/dev/kfd", "/dev/nvidia*", "/dev/accel/*"),
+    ),
+    Lane(name="net", excludes=frozenset({"gpu"}), before=("gpu",)),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """`sdqueue.toml` and its drop-ins, understood. Lanes are in the order in which they are shown."""
+
+    lanes: dict[str, Lane] = field(
+        default_factory=lambda: {lane.name: lane for lane in DEFAULT_LANES}
+    )
+    default_lane: str = "cpu"
+    recheck_usec: int = 60_000_000
+    check_timeout_usec: int = 60_000_000
+    startup_wait_usec: int = 600_000_000
+    interrupted_max: int = 3
+    log_max_bytes: int = 16 * 1024 * 1024
