@@ -1,1 +1,1 @@
-"""Floor 1: what the queue is and how it decides. Pure: no clock, no file, no bus; time is a parameter."""
+"""Floor 1: what the queue is and how it decides. No clock, no file, no bus; time is a parameter."""

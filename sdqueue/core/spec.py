@@ -97,7 +97,7 @@ DEFAULT_LANES: tuple[Lane, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """`sdqueue.toml` and its drop-ins, understood. Lanes are in the order in which they are shown."""
+    """`sdqueue.toml` and its drop-ins, understood. Lanes are in the order in which to show them."""
 
     lanes: dict[str, Lane] = field(
         default_factory=lambda: {lane.name: lane for lane in DEFAULT_LANES}

@@ -1,1 +1,1 @@
-"""Floor 0: errors, names, time spans and sizes. Imports nothing of sdqueue and touches nothing outside."""
+"""Floor 0: errors, names, time spans and sizes. Imports nothing of sdqueue, touches no outside."""
