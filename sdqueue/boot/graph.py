@@ -43,7 +43,7 @@ _PAIRS: tuple[tuple[Kind, Kind], ...] = (
     ("InSlice", "SliceOf"),
 )
 
-INVERSE: dict[Kind, Kind] = {a: b for a, b in _PAIRS} | {b: a for a, b in _PAIRS}
+INVERSE: dict[Kind, Kind] = dict(_PAIRS) | {b: a for a, b in _PAIRS}
 """What systemd writes on the other unit when one unit states a dependency."""
 
 OriginKind = Literal["file", "dropin", "link", "install", "default", "implicit"]
