@@ -61,17 +61,20 @@ class Origin:
     enabled yet; `default`: DefaultDependencies=yes; `implicit`: another setting or the unit's type.
     `line` is 1-based and 0 where there is none. `note` says the rule in a few words ("a target
     orders itself after what it wants"), and `file`/`line` then point at the line that caused it.
+    `word` is systemd's own class of origin where it isn't that of the kind: `path`, `mount-file`,
+    `slice-property`…
     """
 
     kind: OriginKind
     file: str = ""
     line: int = 0
     note: str = ""
+    word: str = ""
 
     @property
     def mask(self) -> str:
-        """The word `systemd --test` prints for it: file, default or implicit."""
-        return self.kind if self.kind in ("default", "implicit") else "file"
+        """The word `systemd --test` prints for it: file, default, implicit, path…"""
+        return self.word or (self.kind if self.kind in ("default", "implicit") else "file")
 
 
 @dataclass(frozen=True, slots=True)
