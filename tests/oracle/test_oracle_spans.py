@@ -92,7 +92,10 @@ def random_spans() -> list[str]:
 
 
 def test_time_spans_are_read_and_printed_as_systemd_does() -> None:
-    texts = [*EDGES, *random_spans()]
+    texts = [
+        *EDGES,
+        *random_spans(),
+    ]
     for text, told in zip(texts, analyze("timespan", *texts), strict=True):
         try:
             usec = spans.parse_timespan(text)

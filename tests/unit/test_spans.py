@@ -40,7 +40,7 @@ def test_the_unit_of_a_bare_number_is_a_parameter() -> None:
     assert spans.parse_timespan("2", default_unit_usec=60_000_000) == 120_000_000
 
 
-@given(st.integers(0, spans.INFINITY_USEC))
+@given(st.integers(0, 2**63))
 def test_a_printed_span_reads_back(usec: int) -> None:
     assert spans.parse_timespan(spans.format_timespan(usec)) == usec
 
