@@ -1,0 +1,179 @@
+"""A sandbox: a mount namespace, a cgroup and a cgroup namespace whose end is bound to this process.
+
+    with Sandbox("gpu1", setup="mount -t tmpfs tmpfs /run") as box:
+        box.popen(["true"])              a child of this process, inside (its pid is the true one)
+        box.serve(["dbus-daemon", …])    a daemon, the keeper's child; it outlives `popen`s
+        box.directory                    short path, seen inside and outside under the same name
+
+No pid namespace: pids mean the same inside and outside, so a test can signal, trace and pidfd
+what it started. Whatever is left in the cgroup at the end is killed, also when this process
+is: the keeper sees its standard input end. Nothing in here knows systemd.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+KEEPER = Path(__file__).with_name("keeper.py")
+PR_SET_CHILD_SUBREAPER = 36
+LAYOUTS = ("unified", "hybrid")
+
+
+class SandboxError(Exception):
+    """The sandbox can't be had here; str() says what is missing."""
+
+
+def missing() -> str:
+    """Return what this machine lacks for a sandbox, "" when it lacks nothing."""
+    if os.geteuid() != 0:
+        return "not root: mount namespaces and cgroups of one's own need it"
+    tools = [tool for tool in ("nsenter", "mount", "umount") if not shutil.which(tool)]
+    if tools:
+        return f"no {', '.join(tools)} (Debian: apt install util-linux mount)"
+    if not any(line.startswith("0::") for line in _lines("/proc/self/cgroup")):
+        return "the kernel offers no cgroup2"
+    return ""
+
+
+def become_subreaper() -> None:
+    """Let orphans of this process's children come to it, not to a PID 1 that may not reap."""
+    if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise SandboxError("prctl(PR_SET_CHILD_SUBREAPER) is refused")
+
+
+def _lines(file: str) -> list[str]:
+    return Path(file).read_text().splitlines()
+
+
+class Sandbox:
+    """One sandbox, from `with` to its end; see the module for what it is."""
+
+    def __init__(self, kind: str, *, setup: str = "", layout: str = "unified") -> None:
+        """`setup` is a shell script, run inside before anything else; $DIR is `directory`."""
+        if trouble := missing():
+            raise SandboxError(trouble)
+        if layout not in LAYOUTS:
+            raise ValueError(layout)
+        self.layout = layout
+        self.directory = Path(tempfile.mkdtemp(prefix=f"sdq-{kind}-"))
+        self._setup = f"DIR={self.directory}\n{setup}"
+        self._keeper: subprocess.Popen[str] | None = None
+        self._children: list[subprocess.Popen[Any]] = []
+        self._inside = 0
+        self._trees: list[str] = []
+
+    def __enter__(self) -> Self:
+        become_subreaper()
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(KEEPER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(self.directory / "keeper.log").open("wb"),
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            made = self._ask(
+                {"name": self.directory.name, "layout": self.layout, "setup": self._setup}
+            )
+            self._inside = made["inside"]
+            self._trees = [f"/proc/{self._keeper.pid}/root{tree}" for tree in made["trees"]]
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill everything inside and remove the sandbox; twice does no harm."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is None:
+            return
+        assert keeper.stdin is not None
+        assert keeper.stdout is not None
+        adopted = self.pids()
+        keeper.stdin.close()
+        keeper.wait()
+        keeper.stdout.close()
+        for child in self._children:
+            child.wait()
+        for pid in adopted:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        shutil.rmtree(self.directory)
+
+    def popen(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cgroup: str = "init.scope",
+        cwd: str | Path = "/",
+        **options: Any,
+    ) -> subprocess.Popen[str]:
+        """Start a child of this process inside, in that cgroup; `options` are Popen's own."""
+        options.setdefault("text", True)
+        child = subprocess.Popen(self.enter(argv, cgroup=cgroup, cwd=cwd), env=env, **options)
+        self._children = [other for other in self._children if other.poll() is None]
+        self._children.append(child)
+        return child
+
+    def serve(self, argv: Sequence[str], *, env: Mapping[str, str], cgroup: str, log: str) -> int:
+        """Start a daemon inside, its output in `directory`/`log`, and return its pid."""
+        inside = self.enter(argv, cgroup=cgroup, cwd="/")
+        log_file = str(self.directory / log)
+        pid: int = self._ask({"argv": inside, "env": dict(env), "log": log_file})["pid"]
+        return pid
+
+    def enter(self, argv: Sequence[str], *, cgroup: str, cwd: str | Path) -> list[str]:
+        """Return the command that becomes `argv` inside; the pid stays that of its start.
+
+        The cgroup is entered by the keeper's view of the tree: from within the cgroup namespace
+        a systemd host's cgroup2 (nsdelegate) would not let anyone move in.
+        """
+        script = (
+            'into=$1 target=$2; shift 2; IFS=:; for tree in $into; do mkdir -p "$tree"; '
+            'echo $$ >"$tree/cgroup.procs"; done; unset IFS; '
+            'exec nsenter --target "$target" --mount --cgroup -- env --chdir "$0" "$@"'
+        )
+        into = ":".join(f"{tree}/{cgroup}" for tree in self._trees)
+        return ["/bin/sh", "-ec", script, str(cwd), into, str(self._inside), *argv]
+
+    def pids(self) -> list[int]:
+        """Return the pids of everything inside."""
+        found = Path(self._trees[0]).rglob("cgroup.procs") if self._trees else []
+        return [int(pid) for procs in found for pid in procs.read_text().split()]
+
+    @property
+    def root(self) -> Path:
+        """The root directory as it is seen inside, as a path that works outside."""
+        return Path(f"/proc/{self._inside}/root")
+
+    def _ask(self, question: Mapping[str, object]) -> dict[str, Any]:
+        assert self._keeper is not None
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            print(json.dumps(question), file=self._keeper.stdin, flush=True)
+        line = self._keeper.stdout.readline()
+        if not line:
+            said = (self.directory / "keeper.log").read_text().strip()
+            raise SandboxError(f"the sandbox could not be made: {said}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
