@@ -13,33 +13,33 @@ from sdqueue.unitfile.unit import Place
 from sdqueue.words.problem import Problem
 
 
-class EntryKind(StrEnum):
-    """What a directory entry is, not following links."""
+class Kind(StrEnum):
+    """What stands at a name."""
 
     FILE = "file"
     DIRECTORY = "directory"
     LINK = "link"
     OTHER = "other"
+    MASK = "mask"
+    MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One name in a directory.
+    """One name in a directory; `kind` is that of the entry itself, a link being a link.
 
-    `target` of a link is its text with "." and ".." taken out and the root in front, only the last
-    part not followed: what decides whether it is an alias. `empty` says that the end of the chain
-    is /dev/null or an empty file, a mask. `broken` says that there is nothing at its end.
-    `install` is the [Install] line that would make this link.
+    `path` is where the entry stands in the search path, `file` what is opened and shown: the same,
+    but for a file that is only imagined to stand there. `text` is what a link says, `target` where
+    that leads, absolute, with only the directories on the way followed. `install` is the [Install]
+    line that would make this link.
     """
 
     name: str
-    kind: EntryKind
+    kind: Kind
+    path: str
     file: str
-    target: str = ""
     text: str = ""
-    empty: bool = False
-    broken: bool = False
-    directory: bool = False
+    target: str = ""
     install: Place | None = None
 
 
@@ -50,11 +50,14 @@ class Files(Protocol):
     def search_path(self) -> tuple[str, ...]:
         """The unit directories, highest priority first."""
 
-    def aliases_of_directories(self) -> tuple[str, ...]:
-        """Return the search path and where its directories really are."""
+    def real_search_path(self) -> tuple[str, ...]:
+        """Return the unit directories as named and as they are with all links followed."""
 
     def listing(self, directory: str) -> Mapping[str, Entry]:
         """Return the entries of `directory` by name; nothing where there is no such directory."""
 
-    def read(self, file: str) -> bytes | Problem:
-        """Return what is in `file`, links followed, or why it can't be read."""
+    def status(self, entry: Entry) -> Kind:
+        """Return what is at the end of all links; `mask` for a device or an empty file."""
+
+    def read(self, entry: Entry) -> bytes | Problem:
+        """Return what is in a regular file, links followed, or why it can't be read."""

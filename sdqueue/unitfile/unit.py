@@ -47,6 +47,14 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment line, from its "#" or ";" on."""
+
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """One entry of a `.wants/`, `.requires/` or `.upholds/` directory of a unit.
 
@@ -79,6 +87,7 @@ class Unit:
     dropin_files: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
     links: tuple[Link, ...] = ()
+    comments: tuple[Comment, ...] = ()
     problems: tuple[Problem, ...] = ()
     _index: dict[tuple[str, str], list[Setting]] = field(
         init=False, repr=False, default_factory=dict

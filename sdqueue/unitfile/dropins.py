@@ -1,0 +1,77 @@
+"""Which drop-in files a unit has, and which `.wants/` entries; order and shadowing.
+
+Knows names and directories; reads no file.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from sdqueue.unitfile.files import Entry, Files
+from sdqueue.words import unitname
+
+_NOT_CONSIDERED = frozenset(("lost+found", "aquota.user", "aquota.group"))
+_BACKUP = frozenset(
+    ("rpmnew", "rpmsave", "rpmorig")
+    + ("dpkg-old", "dpkg-new", "dpkg-tmp", "dpkg-dist", "dpkg-bak", "dpkg-backup", "dpkg-remove")
+    + ("ucf-new", "ucf-old", "ucf-dist", "swp", "bak", "old", "new")
+)
+
+
+def names_looked_up(name: str) -> Iterator[str]:
+    """Yield the names whose directories count for a unit, in order; `name` may be a type.
+
+    Re-enacts unit_file_find_dirs(), src/shared/dropin.c, v252.
+    """
+    yield name
+    if name in unitname.UNIT_TYPES:
+        return
+    if unitname.is_instance(name):
+        yield from names_looked_up(unitname.template_of(name))
+    shorter = unitname.less_specific(name)
+    if shorter:
+        yield from names_looked_up(shorter)
+
+
+def directories(
+    suffix: str,
+    name: str,
+    aliases: tuple[str, ...],
+    search_path: tuple[str, ...],
+    known: Mapping[str, list[str]],
+) -> Iterator[str]:
+    """Yield the directories with `suffix` of a unit, most important first.
+
+    A higher place in the search path beats a more specific name; only the directories of the type
+    come after everything. `known` maps a directory's name to where there is one.
+    """
+    for group in (name, *aliases, unitname.type_of(name)):
+        found = [f"{each}{suffix}" for each in names_looked_up(group)]
+        there = [(each, set(known[each])) for each in found if each in known]
+        if not there:
+            continue
+        for place in search_path:
+            for each, places in there:
+                if f"{place}/{each}" in places:
+                    yield f"{place}/{each}"
+
+
+def entries(paths: Iterator[str], suffix: str, files: Files) -> list[Entry]:
+    """Return the entries of all directories sorted by name, the first of each name only.
+
+    Re-enacts conf_files_list_strv() without flags, src/basic/conf-files.c, v252.
+    """
+    chosen: dict[str, Entry] = {}
+    for path in paths:
+        for name, entry in files.listing(path).items():
+            if name.endswith(suffix) and name not in chosen and not is_hidden(name):
+                chosen[name] = entry
+    return sorted(chosen.values(), key=lambda entry: entry.name.encode("utf-8", "surrogateescape"))
+
+
+def is_hidden(name: str) -> bool:
+    """Say whether systemd passes over a file as hidden or a backup.
+
+    Re-enacts hidden_or_backup_file(), src/basic/path-util.c, v252.
+    """
+    if name.startswith(".") or name.endswith("~") or name in _NOT_CONSIDERED:
+        return True
+    return name.rpartition(".")[2] in _BACKUP and "." in name
