@@ -164,6 +164,16 @@ def target_of_lane(lane: str) -> str:
     return f"{LANE_TARGET_PREFIX}{lane}.target"
 
 
+def unit_of_checks(lane: str) -> str:
+    """Return the name of the unit that asks DONE_IF and REQUIRES of jobs of a lane."""
+    return f"sdqueue-check-{lane}.service"
+
+
+def unit_of_verdict(job: str) -> str:
+    """Return the name of the unit that asks DONE_IF of one job after a failed run."""
+    return f"sdqueue-ask-{_escaped(job)}{JOB_UNIT_SUFFIX}"
+
+
 def lane_of_target(unit: str) -> str | None:
     """Return the lane that the target unit stands for, or None when it is no lane's target."""
     lane = unit.removeprefix(LANE_TARGET_PREFIX).removesuffix(".target")

@@ -1,0 +1,89 @@
+"""What the core wants done: the outputs of `step`. The shell does it and reports back."""
+
+from dataclasses import dataclass, field
+
+from sdqueue.core.model import JobState, Memory
+from sdqueue.core.results import Outcome, RunEnd
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Claim the job (run directory, file to running/) and start its unit: Claimed, then Started or
+    Refused; NotClaimed if the spool did not let us."""
+
+    name: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Ask DONE_IF and REQUIRES of these jobs in one unit of the lane, up to the first runnable."""
+
+    lane: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Look at memory and disk for this job: Measured."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Ask DONE_IF after a failed run: Verified."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Move a queued job, whose DONE_IF holds, to done/."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """Move a queued job to parked/, because user `uid` said so."""
+
+    name: str
+    uid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Write the run's end down, remember `memory` (or forget, where it is empty), move the file
+    from running/ to the directory of `to`: Settled. Each step durable, in this order. `word` is the
+    event to log then."""
+
+    name: str
+    run: int
+    to: JobState
+    word: str
+    attempt: int
+    memory: Memory
+    note: str = ""
+    by: int | None = None
+    outcome: Outcome | None = None
+    end: RunEnd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopUnit:
+    """Stop a unit, as `systemctl stop` does."""
+
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Write one event: a line of events.jsonl, and a signal on the bus."""
+
+    event: str
+    job: str = "-"
+    fields: dict[str, object] = field(default_factory=dict)
+
+
+Action = Start | Check | Measure | Verify | Skip | Park | Settle | StopUnit | Log

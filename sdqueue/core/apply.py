@@ -1,0 +1,367 @@
+"""How the queue changes: one event in, the actions that follow out. No I/O, no clock.
+
+Theory of operation. A job is a small machine whose phases are `model.Phase`; `TRANSITIONS` says for
+each (phase, event) which function takes it on. What is not in the table but in `IGNORED` is news
+that came too late to matter (a check's verdict about a file that is gone). Anything else can't
+happen: it raises, the controller dies, systemd starts it again, and it reconciles.
+
+A job with no checks, played through:
+
+    FileQueued            (none)   → IN_LINE
+      decide(): Start     IN_LINE  → CLAIMING   (its unit counts as the lane's occupant from here)
+    Claimed, Started      CLAIMING → ACTIVE
+    Ended(rc 0)           ACTIVE   → SETTLING   (Settle: record, memory, file; each durable)
+    UnitGone                                    (the lane's slot is free; in any order with Settled)
+    Settled               SETTLING → (none)     `ended` has its name now
+
+To be kept in step by hand: a job in IN_LINE is in its lane's line and nowhere else; a job in
+CLAIMING or later has its unit among its lane's occupants until UnitGone, Refused or Lost.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sdqueue.core import events as ev
+from sdqueue.core.actions import Action, Log, Park, Settle, Skip, StopUnit, Verify
+from sdqueue.core.lanes import QUEUE_HANDLERS
+from sdqueue.core.model import FORGET, Job, JobState, Memory, Phase, QueueState
+from sdqueue.core.placing import (
+    close_gate,
+    enter,
+    place,
+    reopen_all_gates,
+    replace_successors,
+    withdraw,
+)
+from sdqueue.core.results import ASK_DONE_IF, SPENDS, Outcome, Verdict, after_done_if, judge
+
+
+class ImpossibleTransition(AssertionError):
+    """An event that can't happen in this phase: a bug, never a person's mistake."""
+
+
+def apply(state: QueueState, event: ev.Event, now_sec: float) -> list[Action]:
+    """Take one event on: change the state, and say what must be done because of it."""
+    on_queue = QUEUE_HANDLERS.get(type(event))
+    if on_queue:
+        return on_queue(state, event, now_sec)
+    job = state.jobs.get(getattr(event, "name"))  # noqa: B009  (every JobEvent has a name)
+    key = (job.phase if job else None, type(event))
+    if key in IGNORED:
+        return []
+    if key not in TRANSITIONS:
+        raise ImpossibleTransition(f"{type(event).__name__} for a job that is {key[0]}: {event}")
+    return TRANSITIONS[key](state, job, event, now_sec)
+
+
+# Files in queue/ and running/
+
+
+def _file_queued(
+    state: QueueState, _job: None, event: ev.FileQueued, now_sec: float
+) -> list[Action]:
+    job = Job(event.name, event.spec, Phase.IN_LINE, now_sec, event.memory)
+    job.problem = event.problem
+    return enter(state, job, now_sec) + _ask_gates(state, now_sec)
+
+
+def _file_changed(
+    state: QueueState, job: Job, event: ev.FileQueued, now_sec: float
+) -> list[Action]:
+    withdraw(state, job)
+    job.spec, job.problem, job.memory = event.spec, event.problem, event.memory
+    job.checked = job.measured = False
+    return enter(state, job, now_sec)
+
+
+def _file_running(
+    state: QueueState, job: Job | None, event: ev.FileRunning, now_sec: float
+) -> list[Action]:
+    if job:
+        withdraw(state, job)
+    spec = event.spec
+    found = Job(event.name, spec, Phase.UNKNOWN, now_sec, event.memory, run=event.run)
+    state.jobs[event.name] = found
+    _occupy(state, found)
+    return []
+
+
+def _file_gone(state: QueueState, job: Job, _event: ev.FileGone, now_sec: float) -> list[Action]:
+    return _leave(state, job, now_sec)
+
+
+def _leave(state: QueueState, job: Job, now_sec: float) -> list[Action]:
+    withdraw(state, job)
+    del state.jobs[job.name]
+    return replace_successors(state, job.name, now_sec)
+
+
+GATES_SECONDS = 1.0
+"""New files have gates asked again at most this often: a burst of submissions is one change."""
+
+
+def _ask_gates(state: QueueState, now_sec: float) -> list[Action]:
+    for lane in state.lanes.values():
+        if lane.gated:
+            lane.recheck_sec = min(lane.recheck_sec, now_sec + GATES_SECONDS)
+    return []
+
+
+# Checks before a start
+
+
+def _checked(state: QueueState, job: Job, event: ev.Checked, now_sec: float) -> list[Action]:
+    if event.done:
+        withdraw(state, job)
+        job.phase = Phase.LEAVING
+        return [Skip(job.name)]
+    if event.gate:
+        return close_gate(state, job, event.gate, now_sec)
+    job.checked, job.gated_sec = True, 0.0
+    return place(state, job, now_sec)
+
+
+def _not_checked(
+    state: QueueState, job: Job, _event: ev.NotChecked, now_sec: float
+) -> list[Action]:
+    return place(state, job, now_sec)
+
+
+def _measured(state: QueueState, job: Job, event: ev.Measured, now_sec: float) -> list[Action]:
+    if event.shortage:
+        return close_gate(state, job, event.shortage, now_sec)
+    job.measured = True
+    return place(state, job, now_sec)
+
+
+# The start
+
+
+def _claimed(_state: QueueState, job: Job, event: ev.Claimed, now_sec: float) -> list[Action]:
+    job.run, job.since_sec = event.run, now_sec
+    return []
+
+
+def _not_claimed(state: QueueState, job: Job, event: ev.NotClaimed, now_sec: float) -> list[Action]:
+    _vacate(state, job)
+    if event.gone:
+        return _leave(state, job, now_sec)
+    back = place(state, job, now_sec)
+    return [*back, Log("error", job.name, {"what": event.detail})]
+
+
+def _started(_state: QueueState, job: Job, event: ev.Started, now_sec: float) -> list[Action]:
+    job.phase, job.announced = Phase.ACTIVE, None
+    job.unit_job, job.invocation = event.unit_job, event.invocation
+    job.started_sec = job.since_sec = now_sec
+    fields: dict[str, object] = {
+        "lane": job.lane,
+        "pid": event.pid,
+        "attempt": job.attempt,
+        "unit": job.unit,
+        "invocation": event.invocation,
+    }
+    return [Log("start", job.name, fields), *_stop_if_canceled(job)]
+
+
+def _refused(state: QueueState, job: Job, event: ev.Refused, now_sec: float) -> list[Action]:
+    _vacate(state, job)
+    state.lanes[job.lane].refusal = event.reason
+    if job.cancel_uid is not None:
+        return _park(state, job, job.cancel_uid)
+    return place(state, job, now_sec)
+
+
+def _reattached(_state: QueueState, job: Job, event: ev.Reattached, now_sec: float) -> list[Action]:
+    job.phase = Phase.ACTIVE
+    job.unit_job, job.invocation = event.unit_job, event.invocation
+    job.started_sec = job.started_sec or now_sec
+    return [Log("reattached", job.name, {"unit": job.unit}), *_stop_if_canceled(job)]
+
+
+def _occupy(state: QueueState, job: Job) -> None:
+    if lane := state.lanes.get(job.lane):
+        lane.occupants[job.unit] = job.name
+
+
+def _vacate(state: QueueState, job: Job) -> None:
+    if lane := state.lanes.get(job.lane):
+        lane.occupants.pop(job.unit, None)
+
+
+# The end
+
+
+def _ended(_state: QueueState, job: Job, event: ev.Ended, now_sec: float) -> list[Action]:
+    job.end, job.outcome = event.end, judge(event.end)
+    if job.outcome.verdict is Verdict.SHUTDOWN:
+        job.phase = Phase.UNKNOWN
+        return []
+    if job.outcome.verdict in ASK_DONE_IF and event.end.has_done_if:
+        job.phase = Phase.VERIFYING
+        return [Verify(job.name)]
+    return _settle(job, job.outcome, now_sec)
+
+
+def _verified(_state: QueueState, job: Job, event: ev.Verified, now_sec: float) -> list[Action]:
+    assert job.outcome is not None, f"{job.name} is verified without having ended"
+    job.outcome = after_done_if(job.outcome, holds=event.holds)
+    return _settle(job, job.outcome, now_sec)
+
+
+def _settle(job: Job, outcome: Outcome, now_sec: float) -> list[Action]:
+    """Decide where the job goes from the run's outcome, and have it written down."""
+    to, word, memory = _destination(job, outcome, now_sec)
+    job.phase = Phase.SETTLING
+    return [
+        Settle(
+            job.name,
+            job.run,
+            to,
+            word,
+            job.attempt,
+            memory,
+            outcome.words,
+            job.cancel_uid,
+            outcome,
+            job.end,
+        )
+    ]
+
+
+def _destination(job: Job, outcome: Outcome, now_sec: float) -> tuple[JobState, str, Memory]:
+    if outcome.success:
+        return JobState.DONE, "done", FORGET
+    if job.cancel_uid is not None:
+        return JobState.PARKED, "canceled", FORGET
+    if outcome.verdict is Verdict.STOPPED:
+        return JobState.PARKED, "parked", FORGET
+    if outcome.verdict not in SPENDS:
+        return JobState.QUEUED, "recovered", replace(job.memory, retry_sec=now_sec + 1)
+    if job.spec is None or job.attempt >= job.spec.attempts_max:
+        return JobState.FAILED, "failed", FORGET
+    again = now_sec + job.spec.retry_delay_usec / 1e6 if job.spec.retry_delay_usec else 0.0
+    return JobState.QUEUED, "retry", Memory(job.attempt, 0, again)
+
+
+def _lost(state: QueueState, job: Job, event: ev.Lost, _now_sec: float) -> list[Action]:
+    """Take a job back whose run left neither a unit nor a result: the attempt is not spent."""
+    _vacate(state, job)
+    interrupted = job.memory.interrupted + event.reboot
+    memory = replace(job.memory, interrupted=interrupted)
+    to, word, note = JobState.QUEUED, "recovered", event.note
+    if job.cancel_uid is not None:
+        to, word, memory = JobState.PARKED, "canceled", FORGET
+    elif interrupted >= state.config.interrupted_max:
+        note = f"interrupted {interrupted} times in a row: {event.note}"
+        to, word, memory = JobState.PARKED, "parked", FORGET
+    job.phase, job.outcome = Phase.SETTLING, None
+    return [Settle(job.name, job.run, to, word, job.attempt, memory, note, job.cancel_uid)]
+
+
+def _settled(state: QueueState, job: Job, event: ev.Settled, now_sec: float) -> list[Action]:
+    action = event.action
+    del state.jobs[job.name]
+    actions: list[Action] = [_log_end(job, action, now_sec)]
+    if isinstance(action, Settle) and action.to is JobState.QUEUED and not event.superseded:
+        again = Job(job.name, job.spec, Phase.IN_LINE, now_sec, action.memory)
+        return actions + enter(state, again, now_sec)
+    state.ended[job.name] = _END_STATES.get(type(action)) or action.to  # type: ignore[union-attr]
+    actions += replace_successors(state, job.name, now_sec)
+    return actions + reopen_all_gates(state, now_sec)
+
+
+_END_STATES: dict[type, JobState] = {Skip: JobState.DONE, Park: JobState.PARKED}
+
+
+def _log_end(job: Job, action: Settle | Skip | Park, now_sec: float) -> Log:
+    if isinstance(action, Skip):
+        return Log("skipped", job.name, {"note": "DONE_IF is true already", "lane": job.lane})
+    if isinstance(action, Park):
+        return Log("canceled", job.name, {"by": action.uid, "lane": job.lane})
+    fields: dict[str, object] = {"lane": job.lane, "attempt": action.attempt, "note": action.note}
+    if action.by is not None:
+        fields["by"] = action.by
+    if action.outcome and action.end:
+        fields["rc"] = action.outcome.rc
+        fields["verified"] = action.outcome.verified
+        fields["result"] = action.end.service_result or action.end.job_result
+        fields["seconds"] = round((action.end.ended_sec or now_sec) - job.started_sec, 3)
+    return Log(action.word, job.name, fields)
+
+
+# Cancel
+
+
+def _cancel_queued(
+    state: QueueState, job: Job, event: ev.CancelAsked, _now_sec: float
+) -> list[Action]:
+    return _park(state, job, event.uid)
+
+
+def _park(state: QueueState, job: Job, uid: int) -> list[Action]:
+    withdraw(state, job)
+    job.phase = Phase.LEAVING
+    return [Park(job.name, uid)]
+
+
+def _cancel_running(
+    _state: QueueState, job: Job, event: ev.CancelAsked, _now_sec: float
+) -> list[Action]:
+    job.cancel_uid = event.uid
+    return _stop_if_canceled(job) if job.phase is Phase.ACTIVE else []
+
+
+def _stop_if_canceled(job: Job) -> list[Action]:
+    return [StopUnit(job.unit)] if job.cancel_uid is not None else []
+
+
+# The tables. `Any` is the event: the key says which it is.
+
+Handler = Callable[[QueueState, Any, Any, float], list[Action]]
+
+WAITING = (Phase.IN_LINE, Phase.ASIDE, Phase.CHECKING, Phase.MEASURING)
+RUNS = (Phase.UNKNOWN, Phase.CLAIMING, Phase.ACTIVE)
+
+TRANSITIONS: dict[tuple[Phase | None, type], Handler] = {
+    (None, ev.FileQueued): _file_queued,
+    **{(phase, ev.FileQueued): _file_changed for phase in WAITING},
+    **{(phase, ev.FileRunning): _file_running for phase in (None, *WAITING)},
+    **{(phase, ev.FileGone): _file_gone for phase in (*WAITING, Phase.LEAVING)},
+    (Phase.CHECKING, ev.Checked): _checked,
+    (Phase.CHECKING, ev.NotChecked): _not_checked,
+    (Phase.MEASURING, ev.Measured): _measured,
+    (Phase.CLAIMING, ev.Claimed): _claimed,
+    (Phase.CLAIMING, ev.NotClaimed): _not_claimed,
+    (Phase.CLAIMING, ev.Started): _started,
+    (Phase.CLAIMING, ev.Refused): _refused,
+    **{(phase, ev.Reattached): _reattached for phase in (Phase.UNKNOWN, Phase.CLAIMING)},
+    **{(phase, ev.Lost): _lost for phase in RUNS},
+    **{(phase, ev.Ended): _ended for phase in RUNS},
+    (Phase.VERIFYING, ev.Verified): _verified,
+    **{(phase, ev.Settled): _settled for phase in (Phase.SETTLING, Phase.LEAVING)},
+    **{(phase, ev.CancelAsked): _cancel_queued for phase in WAITING},
+    **{(phase, ev.CancelAsked): _cancel_running for phase in (*RUNS, Phase.VERIFYING)},
+}
+
+_LATE: dict[type, tuple[Phase | None, ...]] = {
+    ev.FileQueued: (Phase.LEAVING, *RUNS, Phase.VERIFYING, Phase.SETTLING),
+    ev.FileRunning: (Phase.LEAVING, *RUNS, Phase.VERIFYING, Phase.SETTLING),
+    ev.FileGone: (None, *RUNS, Phase.VERIFYING, Phase.SETTLING),
+    ev.Checked: tuple({None, *Phase} - {Phase.CHECKING}),
+    ev.NotChecked: tuple({None, *Phase} - {Phase.CHECKING}),
+    ev.Measured: tuple({None, *Phase} - {Phase.MEASURING}),
+    ev.Started: (None, Phase.ACTIVE, Phase.VERIFYING, Phase.SETTLING),
+    ev.Reattached: (None, Phase.ACTIVE, Phase.VERIFYING, Phase.SETTLING),
+    ev.Lost: (None, Phase.VERIFYING, Phase.SETTLING),
+    ev.Ended: (None, Phase.VERIFYING, Phase.SETTLING),
+    ev.Verified: (None, Phase.SETTLING),
+    ev.Settled: (None,),
+    ev.CancelAsked: (None, Phase.LEAVING, Phase.SETTLING),
+}
+
+IGNORED: frozenset[tuple[Phase | None, type]] = frozenset(
+    (phase, event) for event, phases in _LATE.items() for phase in phases
+)
+"""News that came too late to matter."""

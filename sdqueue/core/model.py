@@ -1,0 +1,224 @@
+"""What the queue is: jobs in phases, lanes with their occupants, and why a job waits.
+
+It knows no file and no bus. Only `core.apply` changes these values, in place: at 100,000 jobs a
+copy for each event would be a pause. Jobs that ended are kept by name only; the rest of them is
+in their files.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sdqueue.core.line import Line, Rank
+from sdqueue.core.results import Outcome, RunEnd
+from sdqueue.core.spec import Config, JobSpec, Lane
+from sdqueue.words import names
+
+STARTS_MAX = 64
+"""Open start jobs of all lanes: each costs PID 1 one of its 512 match rules on a system bus."""
+
+
+class JobState(StrEnum):
+    """What people see; also the name of the spool directory, but for `queued` (`queue`)."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    PARKED = "parked"
+
+
+class Phase(StrEnum):
+    """Where a job is on its way; each belongs to one state. `apply.TRANSITIONS` joins them."""
+
+    IN_LINE = "in-line"
+    ASIDE = "aside"
+    CHECKING = "checking"
+    MEASURING = "measuring"
+    LEAVING = "leaving"
+    CLAIMING = "claiming"
+    UNKNOWN = "unknown"
+    ACTIVE = "active"
+    VERIFYING = "verifying"
+    SETTLING = "settling"
+
+
+RUNNING_PHASES = frozenset(
+    {Phase.CLAIMING, Phase.UNKNOWN, Phase.ACTIVE, Phase.VERIFYING, Phase.SETTLING}
+)
+
+
+class Code(StrEnum):
+    """Why a queued job does not run. The one list of reason codes; the manual is made from it."""
+
+    STARTING = "starting"
+    TROUBLE = "trouble"
+    PAUSED = "paused"
+    LANE_TAKEN = "lane-taken"
+    EXCLUDED_LANE = "excluded-lane"
+    BEFORE_LANE = "before-lane"
+    REFUSED = "refused"
+    START_LIMIT = "start-limit"
+    EARLIER_JOB = "earlier-job"
+    CHECKING = "checking"
+    STARTS_NOW = "starts-now"
+    BAD_FILE = "bad-file"
+    REQUIRES_FALSE = "requires-false"
+    CHECK_FAILED = "check-failed"
+    AFTER_NOT_DONE = "after-not-done"
+    RETRY_DELAY = "retry-delay"
+    NOT_BEFORE = "not-before"
+    MEMORY = "memory"
+    DISK = "disk"
+
+
+CODE_HELP: dict[Code, str] = {
+    Code.STARTING: "the controller, the box or its user manager has not finished starting",
+    Code.TROUBLE: "the spool cannot be written; nothing starts until it can",
+    Code.PAUSED: "the lane is paused",
+    Code.LANE_TAKEN: "all slots of the lane are in use",
+    Code.EXCLUDED_LANE: "a lane that excludes this one is in use",
+    Code.BEFORE_LANE: "a lane that goes before this one has a job to run",
+    Code.REFUSED: "the service manager refused the start, because of the unit that is named",
+    Code.START_LIMIT: f"{STARTS_MAX} starts are open, over all lanes",
+    Code.EARLIER_JOB: "another job of the lane is before it",
+    Code.CHECKING: "its DONE_IF or REQUIRES is being asked",
+    Code.STARTS_NOW: "nothing: it is about to start",
+    Code.BAD_FILE: "the job file has an error, or names a lane that is not configured",
+    Code.REQUIRES_FALSE: "its REQUIRES said no",
+    Code.CHECK_FAILED: "its checks could not be asked",
+    Code.AFTER_NOT_DONE: "a job that it comes after is not done",
+    Code.RETRY_DELAY: "its last attempt failed, and RETRY_DELAY has not passed",
+    Code.NOT_BEFORE: "NOT_BEFORE has not come",
+    Code.MEMORY: "the box has less usable memory than MEMORY asks for",
+    Code.DISK: "a file system has less free space than DISK asks for",
+}
+
+GATES = frozenset({Code.REQUIRES_FALSE, Code.CHECK_FAILED, Code.MEMORY, Code.DISK})
+"""Waits that only asking again can end."""
+
+
+PASSING = frozenset({Code.CHECKING, Code.STARTS_NOW})
+"""Reasons that are over in a moment: they can be asked for, and are not events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a job does not run: a code, words for a person, and who stands in the way.
+
+    `blocker` is a job's name, a unit's name or a lane's, as the code says; empty where there is
+    none. `until_sec` is when it ends by itself, `since_sec` when a gate first said no (0 where that
+    does not apply).
+    """
+
+    code: Code
+    detail: str = ""
+    blocker: str = ""
+    until_sec: float = 0.0
+    since_sec: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What outlives a restart and is not in the job's file."""
+
+    attempts: int = 0
+    interrupted: int = 0
+    retry_sec: float = 0.0
+
+
+FORGET = Memory()
+"""Nothing to remember: the next run starts with a fresh budget."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A job that is queued or running.
+
+    `spec` is None where the file can't be understood; `lane` is empty then. `run` numbers the
+    present run, `wait` is the reason of its own for which it is ASIDE, `announced` the code of
+    the last `wait` event. `checked` and `measured`: asked and found runnable since it last
+    waited. `gated_sec` is when its gate first said no. Times are unix seconds.
+    """
+
+    name: str
+    spec: JobSpec | None
+    phase: Phase
+    since_sec: float
+    memory: Memory = FORGET
+    run: int = 0
+    unit_job: int = 0
+    invocation: str = ""
+    started_sec: float = 0.0
+    wait: Reason | None = None
+    announced: Code | None = None
+    checked: bool = False
+    measured: bool = False
+    gated_sec: float = 0.0
+    cancel_uid: int | None = None
+    outcome: Outcome | None = None
+    end: RunEnd | None = None
+    problem: str = ""
+
+    @property
+    def attempt(self) -> int:
+        """Number the present or next attempt, from 1."""
+        return self.memory.attempts + 1
+
+    @property
+    def lane(self) -> str:
+        return self.spec.lane if self.spec else ""
+
+    @property
+    def state(self) -> JobState:
+        return JobState.RUNNING if self.phase in RUNNING_PHASES else JobState.QUEUED
+
+    @property
+    def unit(self) -> str:
+        return names.unit_of_job(self.name)
+
+    @property
+    def rank(self) -> Rank:
+        return (-self.spec.priority if self.spec else 0, names.sort_key(self.name))
+
+
+@dataclass(slots=True, eq=False)
+class LaneState:
+    """A lane at work: `line` are the jobs that could be next, `gated` those whose gate said no.
+
+    `occupants` are units that hold a slot, from the decision to start until PID 1 has forgotten
+    them: unit name → the job's name, or empty for a unit of checks. `refusal` stands from a
+    refusal by PID 1 until its blocker is gone. `recheck_sec` is when gates are asked
+    again, `crowded` whether it was announced that jobs stand behind the head.
+    """
+
+    lane: Lane
+    line: Line = field(default_factory=Line)
+    gated: set[str] = field(default_factory=set)
+    occupants: dict[str, str] = field(default_factory=dict)
+    paused: bool = False
+    refusal: Reason | None = None
+    recheck_sec: float = 0.0
+    crowded: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class QueueState:
+    """All that the controller believes. `halt` stops every start: starting up, or spool trouble.
+
+    `ended` holds the state of jobs whose file lies in done/, failed/ or parked/. `successors` are
+    the names that wait after a name. `timers` is a heap of (unix seconds, job).
+    """
+
+    config: Config
+    lanes: dict[str, LaneState] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    ended: dict[str, JobState] = field(default_factory=dict)
+    successors: dict[str, set[str]] = field(default_factory=dict)
+    timers: list[tuple[float, str]] = field(default_factory=list)
+    halt: Reason | None = None
+
+
+def new_state(config: Config) -> QueueState:
+    """Make the state of a queue that has just been switched on: empty, and starting nothing yet."""
+    lanes = {name: LaneState(lane) for name, lane in config.lanes.items()}
+    return QueueState(config, lanes, halt=Reason(Code.STARTING, "the controller is starting"))

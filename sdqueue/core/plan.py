@@ -1,0 +1,245 @@
+"""What starts next, and why the rest waits. Pure: it changes nothing and can be asked at any time.
+
+`plan` looks at the heads of the lanes only, so its cost does not grow with the number of waiting
+jobs. For each lane the rules of `RULES` are asked in their order; the first that says something is
+the lane's block, and the reason of its head. `reason` gives every other queued job its own: there
+is no queued job for which it has no answer, so there is no silent wait.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice, takewhile
+
+from sdqueue.core.actions import Check, Measure, Start
+from sdqueue.core.model import (
+    STARTS_MAX,
+    Code,
+    Job,
+    LaneState,
+    Phase,
+    QueueState,
+    Reason,
+)
+from sdqueue.words import names
+
+CHECKS_MAX = 256
+"""Jobs whose checks are asked by one unit."""
+
+Step = Start | Check | Measure
+
+
+@dataclass(slots=True)
+class Plan:
+    """`steps` to take now, `blocks` of the lanes that have a job in line which can't start, and the
+    unix time at which something changes by itself (0: never)."""
+
+    steps: list[Step] = field(default_factory=list)
+    blocks: dict[str, Reason] = field(default_factory=dict)
+    wake_sec: float = 0.0
+
+
+@dataclass(slots=True)
+class _Room:
+    """Slots in use: those of the state, and those that the plan itself has given away."""
+
+    held: dict[str, list[str]]
+    total: int
+
+    @classmethod
+    def of(cls, state: QueueState) -> "_Room":
+        held = {name: list(lane.occupants) for name, lane in state.lanes.items()}
+        return cls(held, sum(map(len, held.values())))
+
+    def take(self, lane: str, unit: str) -> None:
+        self.held[lane].append(unit)
+        self.total += 1
+
+
+Rule = Callable[[QueueState, LaneState, _Room, Plan], Reason | None]
+
+
+def _halted(state: QueueState, _lane: LaneState, _room: _Room, _plan: Plan) -> Reason | None:
+    return state.halt
+
+
+def _paused(_state: QueueState, lane: LaneState, _room: _Room, _plan: Plan) -> Reason | None:
+    name = lane.lane.name
+    return Reason(Code.PAUSED, f"lane {name} is paused", name) if lane.paused else None
+
+
+def _refused(_state: QueueState, lane: LaneState, _room: _Room, _plan: Plan) -> Reason | None:
+    return lane.refusal
+
+
+def _taken(_state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Reason | None:
+    held = room.held[lane.lane.name]
+    if len(held) < lane.lane.slots:
+        return None
+    return Reason(Code.LANE_TAKEN, f"lane {lane.lane.name} is taken by {held[0]}", held[0])
+
+
+def _excluded(_state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Reason | None:
+    for other in sorted(lane.lane.excludes):
+        if held := room.held.get(other):
+            return Reason(Code.EXCLUDED_LANE, f"lane {other} is in use by {held[0]}", held[0])
+    return None
+
+
+def _checking(_state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Reason | None:
+    unit = names.unit_of_checks(lane.lane.name)
+    if unit in room.held[lane.lane.name]:
+        return Reason(Code.CHECKING, "jobs before it are being checked", unit)
+    return None
+
+
+def _before(state: QueueState, lane: LaneState, room: _Room, plan: Plan) -> Reason | None:
+    """Hold a lane back while one that goes before it waits for it, and for nothing else."""
+    mine = set(room.held[lane.lane.name])
+    for name, other in state.lanes.items():
+        if lane.lane.name not in other.lane.before:
+            continue
+        block = plan.blocks.get(name)
+        if block and block.code is Code.EXCLUDED_LANE and block.blocker in mine:
+            return Reason(Code.BEFORE_LANE, f"lane {name} goes first", other.line.head() or name)
+    return None
+
+
+def _limited(_state: QueueState, _lane: LaneState, room: _Room, _plan: Plan) -> Reason | None:
+    full = room.total >= STARTS_MAX
+    return Reason(Code.START_LIMIT, f"{STARTS_MAX} starts are open") if full else None
+
+
+RULES: tuple[Rule, ...] = (
+    _halted,
+    _paused,
+    _checking,
+    _taken,
+    _excluded,
+    _refused,
+    _before,
+    _limited,
+)
+
+
+def plan(state: QueueState, now_sec: float) -> Plan:
+    """Say which steps to take now, and for each lane the rule that stops the rest of it."""
+    result, room = Plan(), _Room.of(state)
+    for name in lane_order(state):
+        _fill(state, state.lanes[name], room, result)
+    result.wake_sec = _wake_sec(state, now_sec)
+    return result
+
+
+def lane_order(state: QueueState) -> list[str]:
+    """Order lanes so that each comes before those that it goes before."""
+    order: list[str] = []
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in order or name in path:
+            return
+        for other in state.lanes.values():
+            if name in other.lane.before:
+                visit(other.lane.name, (*path, name))
+        order.append(name)
+
+    for name in state.lanes:
+        visit(name, ())
+    return order
+
+
+def _fill(state: QueueState, lane: LaneState, room: _Room, result: Plan) -> None:
+    """Take from the head of one lane until a rule stops it."""
+    name = lane.lane.name
+    waiting = iter(lane.line)
+    for head in waiting:
+        block = next(filter(None, (rule(state, lane, room, result) for rule in RULES)), None)
+        if block:
+            result.blocks[name] = block
+            return
+        job = state.jobs[head]
+        step = _step(state, job, waiting)
+        result.steps.append(step)
+        if isinstance(step, Measure):
+            result.blocks[name] = Reason(Code.CHECKING, "memory and disk are being looked at", head)
+            return
+        room.take(name, job.unit if isinstance(step, Start) else names.unit_of_checks(name))
+
+
+def _step(state: QueueState, job: Job, behind: Iterator[str]) -> Step:
+    if needs_check(job):
+        return Check(job.lane, (job.name, *_check_with(state, job, behind)))
+    if needs_measure(job):
+        return Measure(job.name)
+    return Start(job.name, job.attempt)
+
+
+def _check_with(state: QueueState, first: Job, behind: Iterator[str]) -> Iterator[str]:
+    """Name the jobs right behind that can be checked in the same unit: same owner, in order."""
+
+    def fits(name: str) -> bool:
+        job = state.jobs[name]
+        return needs_check(job) and job.spec is not None and job.spec.uid == first_uid
+
+    first_uid = first.spec.uid if first.spec else 0
+    return islice(takewhile(fits, behind), CHECKS_MAX - 1)
+
+
+def needs_check(job: Job) -> bool:
+    """Say whether DONE_IF or REQUIRES must be asked before the job may start."""
+    return not job.checked and job.spec is not None and bool(job.spec.done_if or job.spec.requires)
+
+
+def needs_measure(job: Job) -> bool:
+    """Say whether memory or disk must be looked at before the job may start."""
+    return not job.measured and job.spec is not None and bool(job.spec.memory or job.spec.disk)
+
+
+def _wake_sec(state: QueueState, now_sec: float) -> float:
+    """Find the next time at which something changes by itself; 0 if never."""
+    times = [state.timers[0][0]] if state.timers else []
+    times += [lane.recheck_sec for lane in state.lanes.values() if lane.recheck_sec]
+    times += [lane.refusal.until_sec for lane in state.lanes.values() if lane.refusal]
+    return min((max(time, now_sec) for time in times if time), default=0.0)
+
+
+def reason(state: QueueState, job: Job, planned: Plan) -> Reason | None:
+    """Say why a queued job does not run: total. None if and only if it is not queued."""
+    return _REASONS[job.phase](state, job, planned) if job.phase in _REASONS else None
+
+
+def _own(_state: QueueState, job: Job, _planned: Plan) -> Reason:
+    assert job.wait is not None, f"{job.name} is aside without a reason"
+    return job.wait
+
+
+def _asked(_state: QueueState, _job: Job, _planned: Plan) -> Reason:
+    return Reason(Code.CHECKING, "its DONE_IF and REQUIRES are being asked")
+
+
+def _looked_at(_state: QueueState, _job: Job, _planned: Plan) -> Reason:
+    return Reason(Code.CHECKING, "memory and disk are being looked at")
+
+
+def _leaving(_state: QueueState, _job: Job, _planned: Plan) -> Reason:
+    return Reason(Code.STARTS_NOW, "it is on its way out of the queue")
+
+
+def _in_line(state: QueueState, job: Job, planned: Plan) -> Reason:
+    lane = state.lanes[job.lane]
+    head = lane.line.head()
+    if any(isinstance(step, Start) and step.name == job.name for step in planned.steps):
+        return Reason(Code.STARTS_NOW, "it is about to start")
+    if head == job.name and job.lane in planned.blocks:
+        return planned.blocks[job.lane]
+    if head == job.name:
+        return Reason(Code.CHECKING, "its checks are about to be asked")
+    return Reason(Code.EARLIER_JOB, f"{head} is before it in lane {job.lane}", head or "")
+
+
+_REASONS: dict[Phase, Callable[[QueueState, Job, Plan], Reason]] = {
+    Phase.ASIDE: _own,
+    Phase.CHECKING: _asked,
+    Phase.MEASURING: _looked_at,
+    Phase.LEAVING: _leaving,
+    Phase.IN_LINE: _in_line,
+}

@@ -1,0 +1,148 @@
+"""How a job becomes a unit: pure, from values to the properties of StartTransientUnit.
+
+Each property is `(name, D-Bus signature, value)`; `bus` makes Variants of them. The manual's table
+and the tests on real systemd walk the same list. Why each property is as it is:
+
+- Type=oneshot, and started with mode `fail`: while it runs its *start job* stays queued, so any
+  start that would need to stop it is refused (TransactionIsDestructive). This is the lock.
+- Conflicts= and After= on the targets of excluded lanes, and only on targets: a refused unit is
+  then garbage-collected at once. After= makes a later start wait for a cancelled run's processes.
+- ExecStopPost= is the witness: the unit writes its own end down, whoever is alive to read it.
+- TimeoutStartUSec= is the wall clock, since RuntimeMaxSec= does nothing for a oneshot. Each Exec
+  line has its own, so DONE_IF's limit is the same figure, counted anew.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sdqueue.core.spec import JobSpec, Lane
+from sdqueue.words import names
+
+Property = tuple[str, str, object]
+
+WITNESS = 'echo "$SERVICE_RESULT $EXIT_CODE $EXIT_STATUS $INVOCATION_ID $SDQUEUE_EPOCH" >"$0"'
+"""One builtin of sh; `$0` is the file. `SDQUEUE_EPOCH` names the boot and the manager."""
+
+SHELL = "/bin/bash"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """Where and as whom one run happens.
+
+    `script_file` is the snapshot, `record_file` run.json, `witness_file` what ExecStopPost=
+    writes, `state_dir` the job's own directory. `home_dir` is the owner's. `user` is empty in a
+    user manager, whose units can't have one. `epoch` names the boot and the service manager.
+    """
+
+    attempt: int
+    script_file: str
+    record_file: str
+    witness_file: str
+    state_dir: str
+    home_dir: str
+    epoch: str
+    user: str = ""
+    system: bool = False
+
+
+def job_properties(spec: JobSpec, lane: Lane, run: RunContext) -> list[Property]:
+    """Give the properties of a job's unit."""
+    argv = [*spec.interpreter, run.script_file]
+    return [
+        *lane_properties(lane, system=run.system),
+        ("Description", "s", _description(spec, run)),
+        ("SyslogIdentifier", "s", spec.name),
+        ("LogExtraFields", "aay", _log_fields(spec, run)),
+        ("CollectMode", "s", "inactive"),
+        ("StartLimitIntervalUSec", "t", 0),
+        ("TimeoutStartUSec", "t", spec.timeout_usec),
+        ("Environment", "as", _environment(spec, run)),
+        ("WorkingDirectory", "s", spec.cwd or run.home_dir),
+        *_limits(spec),
+        *_owner(run),
+        ("ExecStart", "a(sasb)", [command(argv)]),
+        *_done_if(spec),
+        ("ExecStopPostEx", "a(sasas)", [_witness(run)]),
+    ]
+
+
+def lane_properties(lane: Lane, *, system: bool) -> list[Property]:
+    """Give what makes a unit an occupant of its lane; units of checks have the same."""
+    excluded = [names.target_of_lane(other) for other in sorted(lane.excludes)]
+    target = names.target_of_lane(lane.name)
+    return [
+        ("Type", "s", "oneshot"),
+        ("RemainAfterExit", "b", False),
+        ("Slice", "s", names.slice_of_lane(lane.name)),
+        ("Requires", "as", [target]),
+        ("After", "as", [target, *excluded]),
+        ("Conflicts", "as", excluded),
+        ("IgnoreOnIsolate", "b", True),
+        ("Documentation", "as", ["man:sdqueue.job(5)"]),
+        *(_SYSTEM_ONLY if system else ()),
+        *((("DevicePolicy", "s", "closed"),) if system and not lane.devices else ()),
+    ]
+
+
+_SYSTEM_ONLY: tuple[Property, ...] = (("IPAccounting", "b", True),)
+"""A user manager accepts these and does nothing."""
+
+
+def command(argv: Sequence[str]) -> tuple[str, list[str], bool]:
+    """Give one command of ExecStart= and its like, as systemd must read it to run just `argv`.
+
+    systemd expands `$NAME` in arguments of transient units too, and `$$` is its dollar.
+    """
+    return (argv[0], [arg.replace("$", "$$") for arg in argv], False)
+
+
+def shell_command(text: str, *arguments: str) -> tuple[str, list[str], bool]:
+    """Give the command that has bash run `text`, with `$0` and on as arguments."""
+    return command([SHELL, "-c", text, *arguments])
+
+
+def _done_if(spec: JobSpec) -> list[Property]:
+    if not spec.done_if:
+        return []
+    return [("ExecStartPost", "a(sasb)", [shell_command(spec.done_if)])]
+
+
+def _witness(run: RunContext) -> tuple[str, list[str], list[str]]:
+    """Have the unit write its end down: as root in system mode, so that no job can forge it."""
+    path, argv, _ = command(["/bin/sh", "-c", WITNESS, run.witness_file])
+    return (path, argv, ["privileged"] if run.system else [])
+
+
+def _description(spec: JobSpec, run: RunContext) -> str:
+    words = f"[{spec.lane}] {spec.name}, attempt {run.attempt} of {spec.attempts_max}"
+    return f"{words}: {spec.description}" if spec.description else words
+
+
+def _log_fields(spec: JobSpec, run: RunContext) -> list[bytes]:
+    fields = {"JOB": spec.name, "LANE": spec.lane, "ATTEMPT": str(run.attempt)}
+    return [f"SDQUEUE_{key}={value}".encode() for key, value in fields.items()]
+
+
+def _environment(spec: JobSpec, run: RunContext) -> list[str]:
+    own = {
+        "SDQUEUE_JOB": spec.name,
+        "SDQUEUE_LANE": spec.lane,
+        "SDQUEUE_ATTEMPT": str(run.attempt),
+        "SDQUEUE_RUN": run.record_file,
+        "SDQUEUE_EPOCH": run.epoch,
+        "STATE_DIRECTORY": run.state_dir,
+    }
+    return [f"{key}={value}" for key, value in (*spec.env, *own.items())]
+
+
+def _limits(spec: JobSpec) -> list[Property]:
+    nice: list[Property] = [] if spec.nice is None else [("Nice", "i", spec.nice)]
+    weight: list[Property] = (
+        [] if spec.cpu_weight is None else [("CPUWeight", "t", spec.cpu_weight)]
+    )
+    return nice + weight
+
+
+def _owner(run: RunContext) -> list[Property]:
+    return [("User", "s", run.user)] if run.user else []
