@@ -9,11 +9,9 @@ from sdqueue.unitfile.files import Entry, Files
 from sdqueue.words import unitname
 
 _NOT_CONSIDERED = frozenset(("lost+found", "aquota.user", "aquota.group"))
-_BACKUP = frozenset(
-    ("rpmnew", "rpmsave", "rpmorig")
-    + ("dpkg-old", "dpkg-new", "dpkg-tmp", "dpkg-dist", "dpkg-bak", "dpkg-backup", "dpkg-remove")
-    + ("ucf-new", "ucf-old", "ucf-dist", "swp", "bak", "old", "new")
-)
+_RPM = ("rpmnew", "rpmsave", "rpmorig")
+_DPKG = ("dpkg-old", "dpkg-new", "dpkg-tmp", "dpkg-dist", "dpkg-bak", "dpkg-backup", "dpkg-remove")
+_BACKUP = frozenset((*_RPM, *_DPKG, "ucf-new", "ucf-old", "ucf-dist", "swp", "bak", "old", "new"))
 
 
 def names_looked_up(name: str) -> Iterator[str]:

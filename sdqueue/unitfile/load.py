@@ -14,7 +14,7 @@ from sdqueue.unitfile.parse import Parsed, parse
 from sdqueue.unitfile.refs import fill_template
 from sdqueue.unitfile.specifier import Host
 from sdqueue.unitfile.unit import Link, LinkKind, LoadState, Unit
-from sdqueue.unitfile.verify import faults
+from sdqueue.unitfile.verify import faults, until_fatal
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
 from sdqueue.words.unitname import NameKind
@@ -89,7 +89,7 @@ class UnitSet:
         if unit.load_state is LoadState.NOT_FOUND:
             if not self._needs_no_file(unit.name):
                 return unit
-            unit = replace(unit, load_state=LoadState.LOADED)
+            unit = replace(unit, load_state=LoadState.LOADED, extras=True)
         if unit.load_state not in (LoadState.LOADED, LoadState.MASKED):
             return unit
         unit = self._with_links(self._with_dropins(unit))
@@ -116,17 +116,22 @@ class UnitSet:
         read = Parsed(found.entry.file) if masked else self._read(found.entry)
         if isinstance(read, Problem):
             return replace(unit, problems=(read,))
+        unit = replace(unit, name=_id(name, found.entry.name), fragment_file=found.entry.file)
+        settings, fatal = until_fatal(read.settings, unit.name, self.host, unit.fragment_file)
         state = LoadState.LOADED
         if masked and name not in self.perpetual:
             state = LoadState.MASKED
+        elif fatal:
+            state = LoadState.BAD_SETTING
+        elif read.failed:
+            state = LoadState.ERROR
         return replace(
             unit,
-            name=_id(name, found.entry.name),
-            load_state=LoadState.ERROR if read.failed else state,
-            fragment_file=found.entry.file,
-            settings=read.settings,
+            load_state=state,
+            settings=settings,
             comments=read.comments,
-            problems=read.problems,
+            problems=(*read.problems, fatal) if fatal else read.problems,
+            extras=state is LoadState.LOADED,
         )
 
     def _read(self, entry: Entry) -> Parsed | Problem:
@@ -160,7 +165,9 @@ class UnitSet:
             if isinstance(read, Problem):
                 problems.append(read)
                 continue
-            settings += read.settings
+            taken, fatal = until_fatal(read.settings, unit.name, self.host, unit.fragment_file)
+            settings += taken
+            problems += [fatal] if fatal else []
             comments += read.comments
             problems += read.problems
         return replace(

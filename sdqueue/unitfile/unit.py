@@ -16,7 +16,11 @@ LinkKind = Literal["wants", "requires", "upholds"]
 
 
 class LoadState(StrEnum):
-    """The load states of systemd, in its words; the last two mean that there is a bad file."""
+    """The load states of systemd, in its words.
+
+    `error`: a file can't be read to its end, `bad-setting`: systemd refuses what it says. What was
+    read before the fault counts all the same.
+    """
 
     LOADED = "loaded"
     NOT_FOUND = "not-found"
@@ -76,7 +80,9 @@ class Unit:
 
     `name` is the id, `names` all names with the id among them. `settings` holds the fragment's
     assignments, then those of `dropin_files` in that order. `fragment_file` is None where there is
-    no file (not found, or a unit that needs none, such as a slice).
+    no file (not found, or a unit that needs none, such as a slice). `extras` says that systemd came
+    to the point where it adds default and implicit dependencies: true for every loaded unit, and
+    for one that it refused only afterwards (`bad-setting`, found when all files were read).
     """
 
     name: str
@@ -89,6 +95,7 @@ class Unit:
     links: tuple[Link, ...] = ()
     comments: tuple[Comment, ...] = ()
     problems: tuple[Problem, ...] = ()
+    extras: bool = False
     _index: dict[tuple[str, str], list[Setting]] = field(
         init=False, repr=False, default_factory=dict
     )
