@@ -1,0 +1,115 @@
+"""The start of a manager: what it has before any unit is asked for, then the units asked for.
+
+Re-enacts manager_enumerate_perpetual() and manager_enumerate(), src/core/manager.c, and
+mount_setup_unit(), src/core/mount.c, v252.
+Differs: devices that udev announces are not loaded, but for `Manager.device_nodes`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from sdqueue.boot.graph import Graph, Node
+from sdqueue.boot.loading.manager import Manager, MountPoint
+from sdqueue.boot.loading.queue import Entry, Load, Loading, Unsure, mount_name
+from sdqueue.boot.loading.types import is_perpetual, mount_dependencies, read
+from sdqueue.words import unitname
+from sdqueue.words.problem import Problem
+
+API_MOUNTS = frozenset(
+    (
+        "/proc", "/sys", "/dev", "/sys/kernel/security", "/sys/fs/smackfs", "/dev/shm", "/dev/pts",
+        "/run", "/sys/fs/cgroup", "/sys/fs/pstore", "/sys/firmware/efi/efivars", "/sys/fs/bpf",
+        "/sys/fs/selinux", "/dev/console", "/proc/kmsg", "/proc/sys",
+        "/proc/sys/kernel/random/boot_id",
+    )
+)  # fmt: skip
+"""Mount points that systemd never makes units of, nor anything below `API_MOUNTS_BELOW`."""
+API_MOUNTS_BELOW = ("/sys/fs/cgroup", "/run/host")
+IGNORED_ON_ISOLATE = frozenset({"automount", "device", "mount", "scope", "slice", "swap"})
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What came of it: the graph, warnings about what was dropped, and what hangs on chance."""
+
+    graph: Graph
+    problems: tuple[Problem, ...]
+    unsure: tuple[Unsure, ...]
+
+
+def build(
+    load: Load,
+    manager: Manager,
+    wanted: Iterable[str],
+    *,
+    fragment_of: Callable[[str], str | None] | None = None,
+) -> Loaded:
+    """Load a manager's perpetual units and mounts, then each of `wanted` with all it names.
+
+    `load` returns the unit of a valid name, the same for all its names; `fragment_of` the file a
+    name is read from, without loading it.
+    """
+    loading = Loading(load, manager, read, fragment_of or (lambda name: load(name).fragment_file))
+    _enumerate_perpetual(loading)
+    for mount in manager.mounts:
+        _enumerate_mount(loading, mount)
+    for path in manager.device_nodes:
+        _enumerate_device(loading, path)
+    loading.dispatch()
+    for name in wanted:
+        loading.refer(name)
+        loading.dispatch()
+    for entry in loading.entries.values():
+        loading.graph.put(_node(entry))
+    return Loaded(loading.graph, tuple(loading.problems), tuple(loading.unsure))
+
+
+def _enumerate_perpetual(loading: Loading) -> None:
+    names = ["-.mount", unitname.ROOT_SLICE, "system.slice", "init.scope"]
+    for name in names:
+        if is_perpetual(name, user=loading.manager.user):
+            entry = loading.refer(name)
+            if entry is not None:
+                entry.active_state = "active"
+
+
+def _enumerate_mount(loading: Loading, mount: MountPoint) -> None:
+    where = unitname.simplify_path(mount.where)
+    if where in API_MOUNTS or where.startswith(tuple(f"{top}/" for top in API_MOUNTS_BELOW)):
+        return
+    name = mount_name(where)
+    if mount.fstype == "autofs" or name is None:
+        return
+    new = loading.known(name) is None
+    entry = loading.stub(name)
+    entry.mounted = MountPoint(where, mount.what, mount.fstype, mount.options)
+    entry.active_state = "active"
+    if entry.load_state == "not-found":
+        entry.load_state = "loaded"
+    mount_dependencies(loading, entry)
+    if new:
+        loading.enqueue(entry)
+
+
+def _enumerate_device(loading: Loading, path: str) -> None:
+    name = loading.name_from_path(path, "device")
+    entry = loading.refer(name) if name and loading.manager.devices else None
+    if entry is not None:
+        entry.active_state = "activating"
+
+
+def _node(entry: Entry) -> Node:
+    unit = entry.unit
+    assert entry.load_state != "stub"
+    return Node(
+        name=entry.name,
+        names=unit.names,
+        load_state=entry.load_state,
+        default_dependencies=entry.default_dependencies,
+        perpetual=entry.perpetual,
+        active_state=entry.active_state,
+        allow_isolate=unit.flag("Unit", "AllowIsolate", default=False),
+        ignore_on_isolate=unit.flag(
+            "Unit", "IgnoreOnIsolate", default=entry.type in IGNORED_ON_ISOLATE
+        ),
+    )
