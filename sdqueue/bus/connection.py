@@ -61,7 +61,7 @@ class Bus:
         self._pending: dict[int, _Pending] = {}
         self._listeners = Listeners()
         self._serve: CallHandler | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
         self._gone: str | None = None
         self._is_ours_to_end = False
         self._ended = asyncio.Event()
@@ -224,11 +224,12 @@ class Bus:
         """Have `handler` called with every method call that arrives; it owns the descriptors."""
         self._serve = handler
 
-    def spawn(self, work: Coroutine[object, object, None], name: str) -> None:
+    def spawn(self, work: Coroutine[object, object, object], name: str) -> "asyncio.Task[object]":
         """Run a handler that waits; it is kept until it ends, and cancelled with the connection."""
         task = self._loop.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def emit(
         self, path: str, interface: str, member: str, signature: str = "", *body: object
@@ -438,6 +439,6 @@ def _discard(answer: "asyncio.Future[Message]") -> None:
         answer.result().close_fds()
 
 
-def _cancel_all(tasks: "set[asyncio.Task[None]]") -> None:
+def _cancel_all(tasks: "set[asyncio.Task[object]]") -> None:
     for task in tasks:
         task.cancel()
