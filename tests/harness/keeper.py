@@ -22,8 +22,7 @@ import sys
 import time
 from pathlib import Path
 
-CLONE_NEWNS = 0x00020000
-CLONE_NEWCGROUP = 0x02000000
+NAMESPACES = {"mount": 0x00020000, "cgroup": 0x02000000}
 PR_SET_CHILD_SUBREAPER = 36
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -35,13 +34,13 @@ def main() -> None:
     wanted = json.loads(sys.stdin.readline())
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
-    unshare(CLONE_NEWNS)
+    unshare(NAMESPACES["mount"])
     sh("mount --make-rprivate /")
     trees = [directory / wanted["name"] for directory in own_cgroups(wanted["layout"])]
     try:
         for tree in trees:
             tree.mkdir()
-        inside = start_inside(trees, wanted["setup"])
+        inside = start_inside(trees, wanted["setup"], wanted["namespaces"])
         answer({"inside": inside, "trees": [str(tree) for tree in trees]})
         signal.signal(signal.SIGCHLD, lambda *_: reap(os.WNOHANG))
         for line in sys.stdin:
@@ -73,7 +72,7 @@ def own_cgroups(layout: str) -> list[Path]:
     return [CGROUPS / "unified" / unified, CGROUPS / "systemd" / named]
 
 
-def start_inside(trees: list[Path], setup: str) -> int:
+def start_inside(trees: list[Path], setup: str, namespaces: list[str]) -> int:
     """Start the process that holds the inner namespaces open, and return its pid once it is ready.
 
     `setup` is a shell script: it runs in the new namespaces before anything else does.
@@ -82,7 +81,7 @@ def start_inside(trees: list[Path], setup: str) -> int:
     pid = os.fork()
     if pid == 0:
         os.close(ready)
-        hold_inside(trees, setup, told)
+        hold_inside(trees, setup, namespaces, told)
     os.close(told)
     with os.fdopen(ready) as pipe:
         if pipe.read() != "ready":
@@ -90,16 +89,17 @@ def start_inside(trees: list[Path], setup: str) -> int:
     return pid
 
 
-def hold_inside(trees: list[Path], setup: str, told: int) -> None:
+def hold_inside(trees: list[Path], setup: str, namespaces: list[str], told: int) -> None:
     """Be the process inside: enter the cgroups, make the namespaces, and wait to be killed."""
     try:
         for tree in trees:
             (tree / "cgroup.procs").write_text("0")
-        unshare(CLONE_NEWNS | CLONE_NEWCGROUP)
-        if len(trees) == 1:
+        unshare(sum(NAMESPACES[name] for name in namespaces))
+        for tree in trees:
+            (tree / "init.scope").mkdir()
+            (tree / "init.scope" / "cgroup.procs").write_text("0")
+        if "cgroup" in namespaces:
             sh(f"umount {CGROUPS}; mount -t cgroup2 cgroup2 {CGROUPS}")
-            (CGROUPS / "init.scope").mkdir()
-            (CGROUPS / "init.scope" / "cgroup.procs").write_text("0")
         sh(setup)
         os.write(told, b"ready")
         os.close(told)

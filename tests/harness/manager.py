@@ -37,6 +37,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.harness.notify import NotifySocket
+from tests.harness.process import finish
 from tests.harness.sandbox import Sandbox
 from tests.harness.sandbox import missing as sandbox_missing
 from tests.harness.waiting import LIMIT_SEC, eventually, wait_exit
@@ -121,15 +122,7 @@ class Manager(ABC):
         pipe = subprocess.PIPE
         given = subprocess.DEVNULL if input is None else pipe
         options = {"stdin": given, "stdout": pipe, "stderr": pipe, **options}
-        with self.popen(argv, **options) as process:
-            try:
-                out, err = process.communicate(input, timeout=limit_sec)
-            except BaseException:
-                process.kill()
-                raise
-        if check and process.returncode != 0:
-            raise AssertionError(f"{list(argv)} exited {process.returncode}\n{out}{err}")
-        return subprocess.CompletedProcess(list(argv), process.returncode, out, err)
+        return finish(self.popen(argv, **options), argv, input, limit_sec, check=check)
 
     def journal(self, *arguments: str) -> list[dict[str, Any]]:
         """Return the journal's entries that match, oldest first, all that was said."""
@@ -320,7 +313,7 @@ def kill(pid: int, how: signal.Signals) -> None:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Return what a login would set, and of the caller's only PATH, this Python's programs first."""
+    """Return what a login would set; of the caller's only PATH, after this Python's programs."""
     return {
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '/usr/bin:/bin')}",
         "LANG": "C.UTF-8",

@@ -50,6 +50,10 @@ def become_subreaper() -> None:
         raise SandboxError("prctl(PR_SET_CHILD_SUBREAPER) is refused")
 
 
+def _split(lines: list[str]) -> list[list[str]]:
+    return [line.split(":", 2) for line in lines]
+
+
 def _lines(file: str) -> list[str]:
     return Path(file).read_text().splitlines()
 
@@ -57,19 +61,25 @@ def _lines(file: str) -> list[str]:
 class Sandbox:
     """One sandbox, from `with` to its end; see the module for what it is."""
 
-    def __init__(self, kind: str, *, setup: str = "", layout: str = "unified") -> None:
-        """`setup` is a shell script, run inside before anything else; $DIR is `directory`."""
+    def __init__(
+        self, kind: str, *, setup: str, layout: str = "unified", cgroup_namespace: bool = True
+    ) -> None:
+        """`setup` is a shell script, run inside before anything else; $DIR is `directory`.
+
+        systemd-nspawn wants no cgroup namespace around it: it looks for PID 1 in the tree.
+        """
         if trouble := missing():
             raise SandboxError(trouble)
         if layout not in LAYOUTS:
             raise ValueError(layout)
         self.layout = layout
+        self._namespaces = ["mount", *(["cgroup"] if cgroup_namespace else [])]
         self.directory = Path(tempfile.mkdtemp(prefix=f"sdq-{kind}-"))
         self._setup = f"DIR={self.directory}\n{setup}"
         self._keeper: subprocess.Popen[str] | None = None
         self._children: list[subprocess.Popen[Any]] = []
         self._inside = 0
-        self._trees: list[str] = []
+        self._trees: list[Path] = []
 
     def __enter__(self) -> Self:
         become_subreaper()
@@ -83,10 +93,15 @@ class Sandbox:
         )
         try:
             made = self._ask(
-                {"name": self.directory.name, "layout": self.layout, "setup": self._setup}
+                {
+                    "name": self.directory.name,
+                    "layout": self.layout,
+                    "namespaces": self._namespaces,
+                    "setup": self._setup,
+                }
             )
             self._inside = made["inside"]
-            self._trees = [f"/proc/{self._keeper.pid}/root{tree}" for tree in made["trees"]]
+            self._trees = [Path(f"{self._view}{tree}") for tree in made["trees"]]
         except BaseException:
             self.close()
             raise
@@ -147,18 +162,33 @@ class Sandbox:
         The cgroup is entered by the keeper's view of the tree: from within the cgroup namespace
         a systemd host's cgroup2 (nsdelegate) would not let anyone move in.
         """
+        flags = " ".join(f"--{name}" for name in self._namespaces)
         script = (
             'into=$1 target=$2; shift 2; IFS=:; for tree in $into; do mkdir -p "$tree"; '
             'echo $$ >"$tree/cgroup.procs"; done; unset IFS; '
-            'exec nsenter --target "$target" --mount --cgroup -- env --chdir "$0" "$@"'
+            f'exec nsenter --target "$target" {flags} -- env --chdir "$0" "$@"'
         )
         into = ":".join(f"{tree}/{cgroup}" for tree in self._trees)
         return ["/bin/sh", "-ec", script, str(cwd), into, str(self._inside), *argv]
 
     def pids(self) -> list[int]:
         """Return the pids of everything inside."""
-        found = Path(self._trees[0]).rglob("cgroup.procs") if self._trees else []
+        found = self._trees[0].rglob("cgroup.procs") if self._trees else []
         return [int(pid) for procs in found for pid in procs.read_text().split()]
+
+    def trees_of(self, pid: int) -> list[Path]:
+        """Return, as the keeper sees them, the directories above the cgroup of a PID 1 inside."""
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        at = {names: path.removesuffix("/init.scope") for _, names, path in _split(lines)}
+        if self.layout == "unified":
+            return [Path(f"{self._view}/sys/fs/cgroup{at['']}")]
+        named = Path(f"{self._view}/sys/fs/cgroup/systemd{at['name=systemd']}")
+        return [Path(f"{self._view}/sys/fs/cgroup/unified{at['']}"), named]
+
+    @property
+    def _view(self) -> str:
+        assert self._keeper is not None
+        return f"/proc/{self._keeper.pid}/root"
 
     @property
     def root(self) -> Path:
