@@ -14,7 +14,7 @@ from sdqueue.unitfile.parse import Parsed, parse
 from sdqueue.unitfile.refs import fill_template
 from sdqueue.unitfile.specifier import Host
 from sdqueue.unitfile.unit import Link, LinkKind, LoadState, Unit
-from sdqueue.unitfile.verify import faults, until_fatal
+from sdqueue.unitfile.verify import refusal, until_fatal
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
 from sdqueue.words.unitname import NameKind
@@ -63,13 +63,15 @@ class UnitSet:
     def get(self, name: str) -> Unit:
         """Return the unit that `name` means, loaded; ValueError for no name of a unit.
 
-        What is wrong with its files is in its `load_state` and its `problems`.
+        What is wrong with its files is in its `load_state` and its `problems`. Differs: an alias of
+        a masked unit gives that unit, but is among its names only if it was asked for first.
         """
         unit = self._units.get(name)
         if unit is None:
             if unitname.kind_of(name) in (None, NameKind.TEMPLATE):
                 raise ValueError(f"{name}: not the name of a unit")
             unit = self._load(name)
+            unit = self._units.get(unit.name, unit)
             for each in (name, *unit.names):
                 self._units.setdefault(each, unit)
         return unit
@@ -87,18 +89,18 @@ class UnitSet:
         found = self.names.find(name)
         unit = self._fragment(name, found)
         if unit.load_state is LoadState.NOT_FOUND:
-            if not self._needs_no_file(unit.name):
+            if unit.problems or not self._needs_no_file(unit.name):
                 return unit
             unit = replace(unit, load_state=LoadState.LOADED, extras=True)
         if unit.load_state not in (LoadState.LOADED, LoadState.MASKED):
             return unit
         unit = self._with_links(self._with_dropins(unit))
-        if unit.load_state is LoadState.LOADED:
-            bad = faults(unit, self.host, self.version)
-            if bad:
-                state = LoadState.BAD_SETTING
-                return replace(unit, load_state=state, problems=(*unit.problems, *bad))
-        return unit
+        refused = unit.loaded and refusal(unit, self.host, self.version)
+        if not refused:
+            return unit
+        problems = (*unit.problems, refused.problem(unit))
+        state, extras = refused.load_state, refused.extras
+        return replace(unit, load_state=state, extras=extras, problems=problems)
 
     def _needs_no_file(self, name: str) -> bool:
         required = unitname.type_of(name) not in NEEDS_NO_FILE
@@ -116,7 +118,7 @@ class UnitSet:
         read = Parsed(found.entry.file) if masked else self._read(found.entry)
         if isinstance(read, Problem):
             return replace(unit, problems=(read,))
-        unit = replace(unit, name=_id(name, found.entry.name), fragment_file=found.entry.file)
+        unit = replace(unit, name=found.id, fragment_file=found.entry.file)
         settings, fatal = until_fatal(read.settings, unit.name, self.host, unit.fragment_file)
         state = LoadState.LOADED
         if masked and name not in self.perpetual:
@@ -222,10 +224,3 @@ def _link_mismatch(unit: Unit, entry: Entry) -> str:
     if kind is NameKind.INSTANCE and target == unitname.template_of(entry.name):
         return ""
     return f"links to {entry.text}, a different name; the name of the link counts"
-
-
-def _id(asked: str, fragment: str) -> str:
-    """Return the id: the name of the file, for an instance with the instance put in."""
-    if unitname.is_template(fragment):
-        return unitname.with_instance(fragment, unitname.instance_of(asked) or "")
-    return fragment if unitname.is_valid(fragment) else asked

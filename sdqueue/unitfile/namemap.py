@@ -18,9 +18,10 @@ SUFFIXES = (".wants", ".requires", ".upholds", ".d")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`entry` is the fragment (None: there is none), `names` all names of the unit."""
+    """`entry` is the fragment (None: there is none), `id` and `names` all names of the unit."""
 
     entry: Entry | None
+    id: str
     names: frozenset[str]
     problem: Problem | None = None
 
@@ -73,19 +74,19 @@ class NameMap:
         return None if wrong or target == entry.name else target
 
     def _reverse(self, files: Files) -> None:
-        """Fill `aliases` from the links; a masked unit has none."""
+        """Fill `aliases`: every name that is not masked is in the list of what it leads to."""
         for source in self.ids:
             entry = self.fragment(source)
-            if not isinstance(entry, Entry) or entry.name == source:
+            if not isinstance(entry, Entry):
+                continue
+            if entry.name == source and not unitname.is_template(source):
                 continue
             if files.status(entry) in (Kind.MASK, Kind.MISSING):
                 continue
-            target = entry.name
-            if unitname.is_template(target) and unitname.is_instance(source):
-                try:
-                    target = unitname.with_instance(target, unitname.instance_of(source) or "")
-                except ValueError:
-                    continue
+            try:
+                target = _fill(entry.name, source) if unitname.is_instance(source) else entry.name
+            except ValueError:
+                continue
             self.aliases.setdefault(target, []).append(source)
 
     def fragment(self, name: str) -> Entry | LookupError | None:
@@ -104,32 +105,42 @@ class NameMap:
         return LookupError(name)
 
     def find(self, name: str) -> Found:
-        """Return the fragment and all the names of the unit that `name` means."""
-        names = set(self._names(name, name, None))
+        """Return the fragment, the id and all the names of the unit that `name` means.
+
+        The id is what the file is called, with the instance put in; but for a masked template
+        under an alias systemd keeps the name that was asked for.
+        """
+        names = set(self._names(name, name, ""))
         entry = self.fragment(name)
         if entry is None and unitname.is_instance(name):
             entry = self.fragment(unitname.template_of(name))
         if isinstance(entry, LookupError):
-            return Found(None, frozenset((name,)), Problem(name, 0, "loop of alias links"))
+            return Found(None, name, frozenset((name,)), Problem(name, 0, "loop of alias links"))
         if entry is not None and entry.name != name:
             names.update(self._names(entry.name, name, entry.name))
-        return Found(entry, frozenset(names))
+        wanted = _fill(entry.name, name) if entry else name
+        filled = frozenset(_fill(each, name) for each in names)
+        return Found(entry, wanted if wanted in names else name, filled)
 
-    def _names(self, name: str, asked: str, fragment: str | None) -> Iterator[str]:
+    def _names(self, name: str, asked: str, fragment: str) -> Iterator[str]:
         """Yield what add_names() in unit-file.c adds for `name` when `asked` was asked for."""
-        kind, instance = unitname.kind_of(asked), unitname.instance_of(asked)
-        if not unitname.is_template(name):
-            yield name
-        elif instance:
-            yield unitname.with_instance(name, instance)
+        yield name
+        kind = unitname.kind_of(asked)
         for alias in self.aliases.get(name, ()):
             if kind is not NameKind.INSTANCE or not unitname.is_template(alias):
                 yield alias
                 continue
-            made = unitname.with_instance(alias, instance or "")
+            made = _fill(alias, asked)
             other = self.fragment(made)
             if not (isinstance(other, Entry) and fragment and other.name != fragment):
                 yield made
+
+
+def _fill(name: str, asked: str) -> str:
+    """Put the instance of the name asked for into a template."""
+    if not unitname.is_template(name):
+        return name
+    return unitname.with_instance(name, unitname.instance_of(asked) or "")
 
 
 def alias_fault(source: str, target: str) -> str:

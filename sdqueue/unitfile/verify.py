@@ -9,10 +9,11 @@ expressions are not checked, one that is wrong counts as one that is there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from sdqueue.unitfile.command import BadCommand, Command, commands
 from sdqueue.unitfile.specifier import FULL_SPECIFIERS, Host, expand
-from sdqueue.unitfile.unit import Setting, Unit
+from sdqueue.unitfile.unit import LoadState, Setting, Unit
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
 
@@ -46,6 +47,11 @@ PATHS = (
     "PathModified",
     "DirectoryNotEmpty",
 )
+PATH_OF: Mapping[str, tuple[str, str]] = {
+    "mount": ("Mount", "Where"),
+    "automount": ("Automount", "Where"),
+    "swap": ("Swap", "What"),
+}
 LISTENS = (
     "ListenStream",
     "ListenDatagram",
@@ -144,13 +150,31 @@ def _bad_user(value: str, unit: str, host: Host, file: str | None) -> str:
     return f"not a name of a user or group: {name!r}" if bad else ""
 
 
-def faults(unit: Unit, host: Host, version: int) -> tuple[Problem, ...]:
-    """Return why systemd refuses to load the unit, nothing where it does not."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a unit is not loaded though its files were read, and what load state that makes.
+
+    `extras`: default and implicit dependencies had been added by then.
+    """
+
+    why: str
+    load_state: LoadState = LoadState.BAD_SETTING
+    extras: bool = True
+
+    def problem(self, unit: Unit) -> Problem:
+        """Return it as something to say about the unit's file."""
+        return Problem(unit.fragment_file or unit.name, 0, f"systemd refuses the unit: {self.why}")
+
+
+def refusal(unit: Unit, host: Host, version: int) -> Refusal | None:
+    """Return why systemd refuses the unit, None where it does not."""
+    if unit.type in PATH_OF and not path_of(unit, host):
+        return Refusal("its name stands for no path", LoadState.ERROR, extras=False)
+    if unit.type == "slice" and not unitname.slice_is_valid(unit.name):
+        return Refusal(f"{unit.name} can't be a slice", LoadState.ERROR, extras=False)
     rule = RULES.get(unit.type)
     why = rule(unit, host, version) if rule else ""
-    if not why:
-        return ()
-    return (Problem(unit.fragment_file or unit.name, 0, f"systemd refuses the unit: {why}"),)
+    return Refusal(why) if why else None
 
 
 def _commands(unit: Unit, key: str, host: Host) -> list[Command]:
@@ -267,8 +291,9 @@ def _named_after(unit: Unit, path: str) -> str:
     return "" if name in unit.names else f"its name does not fit its path {path}"
 
 
-def _path_setting(unit: Unit, section: str, key: str, host: Host) -> str:
-    """Return a path setting with specifiers expanded, the one the name stands for by default."""
+def path_of(unit: Unit, host: Host) -> str:
+    """Return the path of a mount, automount or swap, by default that of its name; "" for none."""
+    section, key = PATH_OF[unit.type]
     result = ""
     for setting in unit.all(section, key):
         result = _expanded(unit, setting.value, host) or ("" if not setting.value else result)
@@ -294,7 +319,7 @@ def _expanded(unit: Unit, value: str, host: Host) -> str:
 def _mount(unit: Unit, host: Host, _version: int) -> str:
     if not unit.fragment_file:
         return ""
-    where = _path_setting(unit, "Mount", "Where", host)
+    where = path_of(unit, host)
     wrong = _named_after(unit, where)
     if not wrong and where in API_MOUNTS:
         wrong = f"{where} is systemd's own to mount"
@@ -304,17 +329,15 @@ def _mount(unit: Unit, host: Host, _version: int) -> str:
 
 
 def _automount(unit: Unit, host: Host, _version: int) -> str:
-    where = _path_setting(unit, "Automount", "Where", host)
+    where = path_of(unit, host)
     return "the root directory can't be automounted" if where == "/" else _named_after(unit, where)
 
 
 def _swap(unit: Unit, host: Host, _version: int) -> str:
-    return _named_after(unit, _path_setting(unit, "Swap", "What", host))
+    return _named_after(unit, path_of(unit, host))
 
 
 def _slice(unit: Unit, _host: Host, _version: int) -> str:
-    if not unitname.slice_is_valid(unit.name):
-        return f"{unit.name} can't be a slice"
     given = unit.value("Slice", "Slice")
     parent = unitname.parent_slice(unit.name)
     return f"Slice={given} is not its parent {parent}" if given and given != parent else ""
