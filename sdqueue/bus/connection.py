@@ -25,6 +25,7 @@ from types import TracebackType
 
 from sdqueue.bus import wire
 from sdqueue.bus.framing import BrokenStream, MessageReader
+from sdqueue.bus.header import peek
 from sdqueue.bus.login import open_socket
 from sdqueue.bus.match import BUS_NAME, Listeners, Match, Signal, SignalHandler
 from sdqueue.bus.outbox import Outbox
@@ -378,18 +379,22 @@ class Bus:
                 return
 
     def _on_bytes(self, data: bytes, fds: list[int]) -> None:
+        header = peek(data)
+        if header is not None and header.kind == Kind.SIGNAL:
+            _close_all(fds)
+            self._listeners.dispatch(Signal(header, lambda: wire.decode(data).body))
+            return
         try:
             message = wire.decode(data, fds)
         except wire.Malformed as error:
             # One message that can't be read is no reason to lose all the others.
             log.warning("a message of %d bytes can't be read: %s", len(data), error)
-            for fd in fds:
-                os.close(fd)
+            _close_all(fds)
             return
-        if message.kind is Kind.SIGNAL:
-            self._on_signal(message)
-        elif message.kind is Kind.CALL:
+        if message.kind is Kind.CALL:
             self._on_call(message)
+        elif message.kind is Kind.SIGNAL:
+            message.close_fds()
         else:
             self._on_reply(message)
 
@@ -402,12 +407,6 @@ class Bus:
             message.close_fds()
             message = replace(message, fds=())
         pending.answer.set_result(message)
-
-    def _on_signal(self, message: Message) -> None:
-        message.close_fds()
-        self._listeners.dispatch(
-            Signal(message.sender, message.path, message.interface, message.member, message.body)
-        )
 
     def _on_call(self, message: Message) -> None:
         if self._serve is not None:
@@ -437,6 +436,11 @@ def _discard(answer: "asyncio.Future[Message]") -> None:
         answer.cancel()
     elif not answer.cancelled() and answer.exception() is None:
         answer.result().close_fds()
+
+
+def _close_all(fds: list[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def _cancel_all(tasks: "set[asyncio.Task[object]]") -> None:

@@ -9,20 +9,41 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sdqueue.bus.header import Header
+
 log = logging.getLogger(__name__)
 
 BUS_NAME = "org.freedesktop.DBus"
 
 
-@dataclass(frozen=True, slots=True)
 class Signal:
-    """One signal; `sender` is a unique name, put there by the bus and so beyond forgery."""
+    """One signal; `sender` is a unique name, put there by the bus and so beyond forgery.
 
-    sender: str
-    path: str
-    interface: str
-    member: str
-    body: tuple[object, ...]
+    `body` is unmarshalled when it is first looked at; ValueError then, where that is impossible.
+    """
+
+    __slots__ = ("_arg0", "_body", "_read_body", "interface", "member", "path", "sender")
+
+    def __init__(self, header: Header, read_body: Callable[[], tuple[object, ...]]) -> None:
+        self.sender = header.sender
+        self.path = header.path
+        self.interface = header.interface
+        self.member = header.member
+        self._arg0 = header.arg0
+        self._read_body = read_body
+        self._body: tuple[object, ...] | None = None
+
+    @property
+    def body(self) -> tuple[object, ...]:
+        """The values that came with it."""
+        if self._body is None:
+            self._body = self._read_body()
+        return self._body
+
+    @property
+    def arg0(self) -> str | None:
+        """The first value if it is a string; does not need the body."""
+        return self._arg0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +71,7 @@ class Match:
             and (not self.interface or signal.interface == self.interface)
             and (not self.path or signal.path == self.path)
             and (not self.path_namespace or _is_below(signal.path, self.path_namespace))
-            and (not self.arg0 or (bool(signal.body) and signal.body[0] == self.arg0))
+            and (not self.arg0 or signal.arg0 == self.arg0)
         )
 
 

@@ -24,12 +24,20 @@ from typing import Any
 from sdqueue.words.errors import UsageError
 
 LIBRARIES = ("dbus_next", "dbus_fast")
-LIBRARY = os.environ.get("SDQUEUE_BUS_LIBRARY", LIBRARIES[0])
-if LIBRARY not in LIBRARIES:
-    raise ImportError(f"SDQUEUE_BUS_LIBRARY={LIBRARY}: must be one of {', '.join(LIBRARIES)}")
 
-_library: Any = importlib.import_module(LIBRARY)
-_Unmarshaller: Any = importlib.import_module(f"{LIBRARY}._private.unmarshaller").Unmarshaller
+_library: Any = None
+_Unmarshaller: Any = None
+
+
+def use_library(name: str) -> None:
+    """Marshal with this library from now on; raise ImportError where it is not to be had."""
+    global _library, _Unmarshaller
+    if name not in LIBRARIES:
+        raise ImportError(f"{name}: the D-Bus library must be one of {', '.join(LIBRARIES)}")
+    _library = importlib.import_module(name)
+    _Unmarshaller = importlib.import_module(f"{name}._private.unmarshaller").Unmarshaller
+    _types.cache_clear()
+
 
 MESSAGE_BYTES_MAX = 16 * 1024 * 1024
 """Largest message that we send; the system bus disconnects at 32 MiB."""
@@ -93,6 +101,9 @@ def _types(signature: str) -> tuple[Any, ...]:
         return tuple(_library.SignatureTree(signature).types)
     except Exception as error:
         raise UsageError(f"{signature!r} is not a D-Bus signature: {error}") from None
+
+
+use_library(os.environ.get("SDQUEUE_BUS_LIBRARY") or LIBRARIES[0])
 
 
 def signature_types(signature: str) -> tuple[str, ...]:
