@@ -18,7 +18,7 @@ BINARY = "/usr/lib/systemd/systemd"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 STOCK_PATH = ("/etc/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system")
 STOCK_USER_PATH = ("/etc/systemd/user", "/usr/local/lib/systemd/user", "/usr/lib/systemd/user")
-GUEST_UNITS = "/mnt"
+GUEST_UNITS = "/run/host/units"
 TIMEOUT_SEC = 120
 
 Manager = Literal["system", "user"]
@@ -34,9 +34,8 @@ mount -t sysfs sysfs sys
 mount --rbind /dev dev
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 mount -t tmpfs -o mode=755 tmpfs run
-mkdir -p run/systemd/system
-mount -t tmpfs -o mode=1777 tmpfs tmp
-[ -z "$units" ] || mount --bind "$units" mnt
+mkdir -p run/systemd/system run/host/units
+[ -z "$units" ] || mount --bind "$units" run/host/units
 exec chroot . "$@"
 """
 _HERE = """
@@ -115,7 +114,7 @@ class Systemd:
         manager: Manager = "system",
         log_level: str = "info",
     ) -> Dump:
-        """Load and plan `target` with this search path; `units` is seen in a tree as /mnt."""
+        """Load and plan `target` with this search path; a tree sees `units` as GUEST_UNITS."""
         env = {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "SYSTEMD_UNIT_PATH": ":".join(unit_path),
@@ -138,15 +137,25 @@ class Systemd:
         found, jobs = parse(done.stdout)
         return Dump(found, jobs, done.stderr, done.returncode)
 
+    def seen(self, *files: str, manager: Manager = "system") -> str:
+        """Return what is in some files as the manager sees them, one after the other."""
+        argv = self._enter(["cat", *files], None, manager)
+        done = subprocess.run(
+            argv, capture_output=True, text=True, timeout=TIMEOUT_SEC, check=False
+        )
+        return done.stdout
+
     def _argv(self, target: str, units: Path | None, manager: Manager) -> list[str]:
         test = [BINARY, "--test", f"--{manager}", f"--unit={target}"]
-        if os.geteuid() != 0:
-            return test
-        test = [*NOBODY, *test]
+        return self._enter([*NOBODY, *test] if os.geteuid() == 0 else test, units, manager)
+
+    def _enter(self, argv: list[str], units: Path | None, manager: Manager) -> list[str]:
         enter = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
         if self.tree:
-            return [*enter, _ENTER, "sh", str(self.tree), str(units or ""), *test]
-        return [*enter, _HERE, "sh", *test]
+            return [*enter, _ENTER, "sh", str(self.tree), str(units or ""), *argv]
+        if manager == "user" and os.geteuid() == 0:
+            return [*enter, _HERE, "sh", *argv]
+        return argv
 
 
 def parse(text: str) -> tuple[dict[str, DumpedUnit], frozenset[str]]:

@@ -58,32 +58,40 @@ def build(
     loading.dispatch()
     for name in wanted:
         loading.refer(name)
-        loading.dispatch()
     for entry in loading.entries.values():
         loading.graph.put(_node(entry))
     return Loaded(loading.graph, tuple(loading.problems), tuple(loading.unsure))
+
+
+def unit_of_mount(mount: MountPoint) -> str | None:
+    """Return the mount unit that the kernel's mount has, None where it gets none."""
+    where = unitname.simplify_path(mount.where)
+    if where in API_MOUNTS or where.startswith(tuple(f"{top}/" for top in API_MOUNTS_BELOW)):
+        return None
+    return None if mount.fstype == "autofs" else mount_name(where)
 
 
 def _enumerate_perpetual(loading: Loading) -> None:
     names = ["-.mount", unitname.ROOT_SLICE, "system.slice", "init.scope"]
     for name in names:
         if is_perpetual(name, user=loading.manager.user):
-            entry = loading.refer(name)
+            entry = loading.prepare(name)
             if entry is not None:
                 entry.active_state = "active"
 
 
 def _enumerate_mount(loading: Loading, mount: MountPoint) -> None:
+    name = unit_of_mount(mount)
+    if name is None:
+        return
     where = unitname.simplify_path(mount.where)
-    if where in API_MOUNTS or where.startswith(tuple(f"{top}/" for top in API_MOUNTS_BELOW)):
-        return
-    name = mount_name(where)
-    if mount.fstype == "autofs" or name is None:
-        return
     new = loading.known(name) is None
     entry = loading.stub(name)
     entry.mounted = MountPoint(where, mount.what, mount.fstype, mount.options)
     entry.active_state = "active"
+    entry.default_dependencies = entry.unit.flag(
+        "Unit", "DefaultDependencies", default=not is_perpetual(name, user=loading.manager.user)
+    )
     if entry.load_state == "not-found":
         entry.load_state = "loaded"
     mount_dependencies(loading, entry)
@@ -93,7 +101,7 @@ def _enumerate_mount(loading: Loading, mount: MountPoint) -> None:
 
 def _enumerate_device(loading: Loading, path: str) -> None:
     name = loading.name_from_path(path, "device")
-    entry = loading.refer(name) if name and loading.manager.devices else None
+    entry = loading.prepare(name) if name and loading.manager.devices else None
     if entry is not None:
         entry.active_state = "activating"
 

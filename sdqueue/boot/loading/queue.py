@@ -92,6 +92,7 @@ class Loading:
     bus_names: dict[str, str] = field(default_factory=dict)
     _names: dict[str, Entry] = field(default_factory=dict)
     _queue: list[Entry] = field(default_factory=list)
+    _dispatching: bool = False
     _targets: list[Entry] = field(default_factory=list)
     _needing: dict[tuple[MountsKind, str], dict[Entry, None]] = field(default_factory=dict)
 
@@ -100,6 +101,17 @@ class Loading:
         return self._names.get(name)
 
     def refer(self, name: str) -> Entry | None:
+        """Return the entry of a name, loading it as soon as may be.
+
+        That is at once unless another unit is being loaded, which is put before it.
+        """
+        new = name not in self._names
+        entry = self.prepare(name)
+        if new and not self._dispatching:
+            self.dispatch()
+        return entry
+
+    def prepare(self, name: str) -> Entry | None:
         """Return the entry of a name, queued if it is new; None where no unit can be so named."""
         entry = self._names.get(name)
         if entry is not None:
@@ -145,12 +157,14 @@ class Loading:
 
     def dispatch(self) -> None:
         """Load everything that is queued, then order targets after what they pull in."""
+        self._dispatching = True
         while self._queue:
             entry = self._queue.pop()
             if entry.load_state == "stub":
                 for name in entry.unit.names:
                     self._names.setdefault(name, entry)
                 self.read(self, entry)
+        self._dispatching = False
         while self._targets:
             entry = self._targets.pop()
             entry.in_target_queue = False
@@ -214,7 +228,7 @@ class Loading:
         mount = self._names.get(name) if name else None
         if mount is None:
             if name:
-                self.refer(name)
+                self.prepare(name)
         elif mount is not entry and mount.load_state == "loaded":
             self._need_mount(entry, kind, mount, origin)
 

@@ -23,6 +23,7 @@ NOT_DEVICES = frozenset({"/dev/root", "/dev/nfs"})
 QUOTA_UNTIL = 256
 QUOTA_UNITS = ("systemd-quotacheck.service", "quotaon.service")
 OOM_RULES_SINCE = 261
+TIMER_STAMPS = "/var/lib/systemd/timers"
 
 FROM_FILE = "file"
 AFTER: tuple[Kind, ...] = ("After",)
@@ -276,6 +277,10 @@ def _blockdev(loading: Loading, entry: Entry, path: str, origin: Origin) -> None
 
 def _timer(loading: Loading, entry: Entry) -> None:
     _related_trigger(loading, entry, "service")
+    persistent = entry.unit.last("Timer", "Persistent")
+    if not loading.manager.user and entry.unit.flag("Timer", "Persistent", default=False):
+        origin = execcontext.implicit(persistent, "Persistent= keeps a stamp file")
+        loading.need_mounts(entry, "Requires", TIMER_STAMPS, origin)
     times = values.listed(entry.unit, "Timer", _TIMES)
     calendar = any(setting.key == "OnCalendar" for setting in times)
     _state_defaults(loading, entry, frozenset({"calendar"}) if calendar else frozenset())
