@@ -95,8 +95,8 @@ def make_acyclic(tr: Transaction, mode: Mode, outcome: Outcome) -> str:
         if not cycle.victim:
             return CYCLIC
         gone = order.break_cycle(tr, cycle)
-        outcome.deleted += [str(job) for job in gone if job.unit == cycle.victim]
-        outcome.silent += [str(job) for job in gone if job.unit != cycle.victim]
+        outcome.deleted.append(str(gone[0]))
+        outcome.silent += map(str, gone[1:])
         if mode != "isolate":
             outcome.garbage += map(str, steps.collect_garbage(tr))
     return ""

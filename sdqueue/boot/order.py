@@ -53,7 +53,7 @@ def _over(tr: Transaction, unit: str, own: JobType, kind: Kind) -> Iterator[str]
 
 def _ignores_order(tr: Transaction, unit: str) -> bool:
     jobs = tr.jobs.get(unit)
-    return bool(jobs) and jobs[0].ignore_order
+    return jobs is not None and jobs[0].ignore_order
 
 
 def verify_order(tr: Transaction) -> Cycle | None:
