@@ -1,0 +1,60 @@
+"""From one state to another, durably; and removal.
+
+A rename within one file system is atomic: the file is in exactly one directory at every instant.
+"""
+
+import os
+
+from sdqueue.spool.files import sync_dir, telling
+from sdqueue.spool.layout import STATES, Spool
+from sdqueue.words.errors import NoSuchJob
+
+
+def move(spool: Spool, name: str, source: str, target: str) -> str | None:
+    """Move a job file between states; both directories are on disk at the return.
+
+    A file of that name in `target` is kept beside it under another name, which is returned.
+    Raises NoSuchJob when the file is not in `source` any more.
+    """
+    old, new = spool.job_file(source, name), spool.job_file(target, name)
+    if source == target:
+        return None
+    with telling("move the job to", new):
+        kept = _set_aside(new, needed=os.path.lexists(old))
+        try:
+            os.rename(old, new)
+        except FileNotFoundError:
+            if os.path.lexists(old):
+                raise  # the directory of `new` is what is missing
+            raise NoSuchJob(f"{name} is not in {source}/ any more: somebody moved it.") from None
+        # The target first: at the worst a power cut leaves both names, never none.
+        sync_dir(spool.state_dir(target))
+        sync_dir(spool.state_dir(source))
+    return kept
+
+
+def _set_aside(file: str, *, needed: bool) -> str | None:
+    """Rename a file that is in the way; return its new name without the directory, or None."""
+    if not needed or not os.path.lexists(file):
+        return None
+    number = 1
+    while os.path.lexists(f"{file}.~{number}~"):
+        number += 1
+    os.rename(file, f"{file}.~{number}~")
+    return f"{os.path.basename(file)}.~{number}~"
+
+
+def remove(spool: Spool, name: str, state: str) -> None:
+    """Delete a job file, durably, or raise NoSuchJob."""
+    file = spool.job_file(state, name)
+    with telling("remove", file):
+        try:
+            os.unlink(file)
+        except FileNotFoundError:
+            raise NoSuchJob(f"{name} is not in {state}/ any more: somebody moved it.") from None
+        sync_dir(spool.state_dir(state))
+
+
+def states_of(spool: Spool, name: str) -> tuple[str, ...]:
+    """Return the states in which there is a file of that name; none or one, unless meddled with."""
+    return tuple(state for state in STATES if os.path.lexists(spool.job_file(state, name)))
