@@ -247,11 +247,11 @@ def _listed(unit: Unit, section: str, keys: tuple[str, ...]) -> list[Setting]:
     return found
 
 
-def _socket(unit: Unit, _host: Host, _version: int) -> str:
+def _socket(unit: Unit, host: Host, _version: int) -> str:
     ports = _listed(unit, "Socket", LISTENS)
     accept = unit.flag("Socket", "Accept", default=False)
     unaccepting = any(port.key not in ("ListenStream", "ListenSequentialPacket") for port in ports)
-    nodes = [port for port in ports if port.key == "ListenFIFO" or port.value.startswith("/")]
+    nodes = [port for port in ports if _expanded(unit, port.value, host)]
     nodes = [port for port in nodes if port.key not in ("ListenSpecial", "ListenMessageQueue")]
     checks = (
         (not ports, "no Listen…= setting"),

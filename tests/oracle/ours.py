@@ -3,13 +3,14 @@
 import re
 from pathlib import Path
 
+from graph_oracle import GUEST_UNITS, Dump, Manager, Systemd
+
 from sdqueue.boot.graph import Graph
 from sdqueue.boot.loading import Loaded, MountPoint, build, unit_of_mount
 from sdqueue.boot.loading import Manager as ManagerFacts
 from sdqueue.unitfile.load import UnitSet
 from sdqueue.unitfile.specifier import Host
 from sdqueue.unitpath.tree import Tree
-from tests.oracle.graph_oracle import GUEST_UNITS, Dump, Manager, Systemd
 
 CONTAINERS = frozenset(
     {"docker", "podman", "lxc", "lxc-libvirt", "systemd-nspawn", "openvz", "rkt", "wsl", "proot"}
