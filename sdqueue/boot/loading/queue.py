@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from sdqueue.boot.atoms import kinds_with
+from sdqueue.boot import atoms
 from sdqueue.boot.graph import ActiveState, Graph, Kind, LoadState, Origin
 from sdqueue.boot.loading.manager import Manager, MountPoint
 from sdqueue.unitfile.unit import Unit
@@ -44,6 +44,7 @@ HAS_CGROUP = frozenset({"service", "mount", "swap", "socket", "slice", "scope"})
 TARGET_NOTE = "a target orders itself after what it pulls in"
 
 Load = Callable[[str], Unit]
+kinds_with = lru_cache(atoms.kinds_with)
 
 
 @dataclass(slots=True, eq=False)

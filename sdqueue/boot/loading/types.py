@@ -66,21 +66,16 @@ def read(loading: Loading, entry: Entry) -> None:
     if state is LoadState.NOT_FOUND and entry.mounted is None:
         entry.load_state = "not-found"
         return
-    entry.load_state = "masked" if state is LoadState.MASKED else "loaded"
+    entry.load_state = state.value
     entry.default_dependencies = unit.flag(
         "Unit", "DefaultDependencies", default=not entry.perpetual
     )
     own, dropins = _by_file(entry)
     apply_settings(loading, entry, own, "file")
-    if state is LoadState.ERROR:
-        entry.load_state = "error"
-        return
     apply_links(loading, entry, unit.links)
     apply_settings(loading, entry, dropins, "dropin")
-    if entry.load_state == "loaded" or entry.mounted is not None:
+    if unit.extras or entry.mounted is not None:
         EXTRAS[entry.type](loading, entry)
-    if state is LoadState.BAD_SETTING:
-        entry.load_state = "bad-setting"
     _state_slice(loading, entry)
     if entry.load_state == "loaded":
         _at_last(loading, entry)
