@@ -1,0 +1,86 @@
+"""The transaction against systemd's own, on every case: victims, odds, collateral, final jobs.
+
+The graph is systemd's too, so that only what `sdqueue.boot` makes of it is judged here.
+"""
+
+import os
+from math import sqrt
+
+import pytest
+from graph_oracle import Systemd
+from oracle import Case, Draw, Installed, cases, installed
+
+from sdqueue.boot.activate import activate, boot_mode
+from sdqueue.boot.draws import Outlook, outlook
+from sdqueue.boot.graph import Graph
+
+DRAWS = int(os.environ.get("SDQUEUE_DRAWS", "8"))
+HERE = Systemd()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _systemd() -> None:
+    if why := HERE.why_not():
+        assert os.environ.get("CI") != "true", why
+        pytest.skip(why)
+
+
+def _mode(case: Case, graph: Graph) -> str:
+    return boot_mode(graph, graph.id(case.target)) if case.target == "default.target" else "replace"
+
+
+def _look(case: Case, here: Installed) -> tuple[Graph, Outlook]:
+    graph = here.graph()
+    found = outlook(
+        graph,
+        graph.id(case.target),
+        mode=_mode(case, graph),  # type: ignore[arg-type]
+        version=HERE.version(),
+    )
+    return graph, found
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_systemd_never_does_what_was_not_foreseen(case: Case) -> None:
+    with installed(case) as here:
+        graph, ours = _look(case, here)
+        draws = [here.draw() for _ in range(DRAWS)]
+    for draw in draws:
+        assert draw.victims <= ours.p_deleted.keys()
+        assert draw.victims | draw.silent <= ours.p_lost.keys()
+        assert draw.conflicting <= ours.p_conflicting.keys()
+        assert not draw.error or draw.error in ours.errors
+        assert bool(ours.loops) == bool(draw.victims) or draw.error
+        _same_jobs(case, graph, ours, draw)
+    if ours.fatal:
+        assert all(draw.error for draw in draws)
+
+
+def _same_jobs(case: Case, graph: Graph, ours: Outlook, draw: Draw) -> None:
+    """What is queued differs from a draw of ours by no more than what luck decides."""
+    if draw.error:
+        return
+    mode = _mode(case, graph)
+    mine = activate(graph, graph.id(case.target), mode=mode, version=HERE.version())  # type: ignore[arg-type]
+    by_luck = {
+        job.rpartition("/")[0]
+        for job in (*ours.p_lost, *ours.p_conflicting)
+        if ours.p_lost.get(job) != 1.0 and ours.p_conflicting.get(job) != 1.0
+    }
+    differing = {job.rpartition("/")[0] for job in mine.jobs ^ draw.jobs}
+    assert differing <= by_luck
+
+
+@pytest.mark.skipif(HERE.why_not() != "" or HERE.version() != 252, reason="recorded on 252")
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_the_odds_are_those_of_a_hundred_recorded_runs(case: Case) -> None:
+    with installed(case) as here:
+        _, ours = _look(case, here)
+    recorded = case.expected["deleted"]
+    runs = case.expected["runs"]
+    assert isinstance(recorded, dict)
+    assert isinstance(runs, int)
+    for job in {*recorded, *ours.p_deleted}:
+        p = ours.p_deleted.get(job, 0.0)
+        assert abs(p - recorded.get(job, 0.0)) < 4.5 * sqrt(p * (1 - p) / runs) + 0.04, job
+    assert bool(ours.fatal) == (case.expected["unbreakable"] == 1.0)
