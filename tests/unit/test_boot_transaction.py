@@ -128,7 +128,8 @@ def test_of_two_that_conflict_with_each_other_one_is_started_by_chance() -> None
 def test_jobs_that_both_matter_and_conflict_fail_the_request() -> None:
     made = graph(("t", "Requires", "a"), ("t", "Conflicts", "a"))
     assert "conflicting jobs" in start(made).error
-    assert sum(outlook(made, "t", mode="replace", version=257).errors.values()) == pytest.approx(1.0)
+    found = outlook(made, "t", mode="replace", version=257)
+    assert sum(found.errors.values()) == pytest.approx(1.0)
 
 
 def test_a_job_that_is_queued_irreversibly_may_not_be_reversed() -> None:
