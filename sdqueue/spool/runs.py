@@ -1,0 +1,173 @@
+"""`runs/JOB/N/`: the N-th run's snapshot, record and witness; and `work/JOB`.
+
+A run directory belongs to the job's owner, since the run writes its own end into it. So whatever
+is read here is read as a stranger's: links are not followed, FIFOs not waited on, sizes limited.
+"""
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sdqueue.jobtext import snapshot_of
+from sdqueue.spool.files import discard, read_small, replace, sync_dir, telling, write_new
+from sdqueue.spool.layout import Spool
+from sdqueue.spool.scan import JOB_MAX_BYTES, read_job
+from sdqueue.words.errors import NoSuchJob, SpoolError
+from sdqueue.words.problem import Problem
+
+Owner = tuple[int, int]
+SCRIPT, RECORD, WITNESS = "script", "run.json", "exit"
+_HEX = frozenset("0123456789abcdef-")
+
+
+class Run(NamedTuple):
+    """A new run: its number, directory, and the snapshot that it executes."""
+
+    number: int
+    directory: str
+    script_file: str
+
+
+class Witness(NamedTuple):
+    """What the unit wrote of its own end: systemd's words, and in which boot it was.
+
+    `exit_code` is `exited`, `killed` or `dumped`, `exit_status` a number or a signal's name; both
+    are empty where no process was started.
+    """
+
+    service_result: str
+    exit_code: str
+    exit_status: str
+    invocation_id: str
+    boot_id: str
+
+
+def create_run(spool: Spool, job: str, state: str, *, owner: Owner | None = None) -> Run:
+    """Make the directory of the job's next run, with a snapshot of its file in `state`.
+
+    Nothing is synced: after a power cut the run is done again. Raises NoSuchJob if the file has
+    gone, SpoolError if it can't be read.
+    """
+    found = read_job(spool, state, job, limit=JOB_MAX_BYTES)
+    if found is None:
+        raise NoSuchJob(f"{job} is not in {state}/ any more: somebody moved it.")
+    if isinstance(found, Problem):
+        raise SpoolError(f"{found.file} {found.message}.")
+    number, directory = _next_run_dir(spool, job)
+    script = f"{directory}/{SCRIPT}"
+    with telling("write", script):
+        write_new(script, snapshot_of(found.data), owner=owner, sync=False)
+        if owner is not None:
+            os.chown(directory, *owner, follow_symlinks=False)
+    return Run(number, directory, script)
+
+
+def _next_run_dir(spool: Spool, job: str) -> tuple[int, str]:
+    parent = spool.runs_dir(job)
+    with telling("make a run directory in", parent):
+        try:
+            os.mkdir(parent, spool.mode_of("runs"))
+        except FileExistsError:
+            pass
+        number = max(runs(spool, job), default=0) + 1
+        while True:
+            try:
+                os.mkdir(f"{parent}/{number}", 0o700)
+            except FileExistsError:
+                number += 1
+            else:
+                return number, f"{parent}/{number}"
+
+
+def runs(spool: Spool, job: str) -> list[int]:
+    """Return the numbers of the job's runs, in order."""
+    directory = spool.runs_dir(job)
+    with telling("list", directory):
+        try:
+            found = os.listdir(directory)
+        except FileNotFoundError:
+            return []
+    return sorted(int(name) for name in found if name.isascii() and name.isdecimal())
+
+
+def jobs_with_runs(spool: Spool) -> list[str]:
+    """Return the names of all jobs that have run directories."""
+    directory = f"{spool.root}/runs"
+    with telling("list", directory):
+        return os.listdir(directory)
+
+
+def write_record(
+    spool: Spool, job: str, number: int, record: Mapping[str, object], *, durable: bool
+) -> None:
+    """Write run.json; with `durable` it and the directories above it are on disk at the return."""
+    directory = spool.run_dir(job, number)
+    data = json.dumps(record, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
+    # Readable for the job's owner, to whom the directory belongs and the file does not.
+    replace(f"{directory}/{RECORD}", data, spool.aside_dir, mode=0o644, sync=durable)
+    if durable:
+        with telling("sync", directory):
+            # Rarely anything to do: the sync above took the new directories along.
+            sync_dir(spool.runs_dir(job))
+            sync_dir(os.path.dirname(spool.runs_dir(job)))
+
+
+def read_record(spool: Spool, job: str, number: int) -> dict[str, object] | None:
+    """Return run.json's content, or None where there is none or a torn one."""
+    data = read_small(f"{spool.run_dir(job, number)}/{RECORD}")
+    try:
+        record = json.loads(data or b"null")
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def read_witness(spool: Spool, job: str, number: int) -> Witness | None:
+    """Return what the unit wrote of its end; None if nothing, a torn line, or another's file."""
+    try:
+        data = read_small(f"{spool.run_dir(job, number)}/{WITNESS}", 4096)
+    except SpoolError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NOT_THE_UNITS:
+            return None
+        raise
+    return parse_witness(data) if data else None
+
+
+# A link, a FIFO or a directory: the job put it there.
+_NOT_THE_UNITS = (errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EISDIR)
+
+
+def parse_witness(data: bytes) -> Witness | None:
+    """Read the one line `SERVICE_RESULT EXIT_CODE EXIT_STATUS INVOCATION BOOT`."""
+    line, newline, rest = data.partition(b"\n")
+    words = line.decode("ascii", "replace").split(" ")
+    if not newline or rest or len(words) != 5 or not words[0]:
+        return None
+    whole = all(len(word.replace("-", "")) == 32 and _HEX.issuperset(word) for word in words[3:])
+    return Witness(*words) if whole else None
+
+
+def work_dir(spool: Spool, job: str, *, owner: Owner | None = None) -> str:
+    """Return the job's own directory, made where it is missing and kept across attempts."""
+    directory = spool.work_dir(job)
+    with telling("make the directory", directory):
+        try:
+            os.mkdir(directory, 0o700)
+        except FileExistsError:
+            return directory
+        if owner is not None:
+            os.chown(directory, *owner, follow_symlinks=False)
+    return directory
+
+
+def forget_runs(spool: Spool, job: str) -> None:
+    """Delete the job's runs and its work directory."""
+    for directory in (spool.runs_dir(job), spool.work_dir(job)):
+        with telling("remove", directory):
+            if os.path.islink(directory):
+                discard(directory)
+            elif os.path.lexists(directory):
+                shutil.rmtree(directory)
