@@ -46,6 +46,11 @@ FDS_MAX = 16
 """Most descriptors in one message that a bus with its default limits forwards."""
 
 
+SIGNATURE_BYTES_MAX = 255
+DEPTH_MAX = 32
+"""What a bus lets a signature be; it counts arrays and structs apart, we need neither limit."""
+
+
 class Kind(IntEnum):
     """The four message types."""
 
@@ -98,9 +103,18 @@ class Message:
 def _types(signature: str) -> tuple[Any, ...]:
     """Parse a signature into complete types; raise UsageError where it is none."""
     try:
-        return tuple(_library.SignatureTree(signature).types)
+        if len(signature) > SIGNATURE_BYTES_MAX:
+            raise ValueError(f"longer than {SIGNATURE_BYTES_MAX} bytes")
+        types = tuple(_library.SignatureTree(signature).types)
+        if max(map(_depth, types), default=0) > DEPTH_MAX:
+            raise ValueError(f"nested deeper than {DEPTH_MAX}")
     except Exception as error:
-        raise UsageError(f"{signature!r} is not a D-Bus signature: {error}") from None
+        raise UsageError(f"{signature[:80]!r} is not a D-Bus signature: {error}") from None
+    return types
+
+
+def _depth(kind: Any) -> int:
+    return 1 + max(map(_depth, kind.children), default=0) if kind.token in "a({" else 0
 
 
 use_library(os.environ.get("SDQUEUE_BUS_LIBRARY") or LIBRARIES[0])
@@ -173,7 +187,7 @@ def _object_path(kind: Any, value: object, _fds: list[int]) -> object:
 
 
 def _signature(kind: Any, value: object, _fds: list[int]) -> object:
-    if not isinstance(value, str) or len(value) > 255:
+    if not isinstance(value, str):
         raise _wrong(kind, value)
     _types(value)
     return str(value)
