@@ -159,7 +159,7 @@ def alias_fault(source: str, target: str) -> str:
     if wanted is None:
         return f"{target} is not a unit name"
     if wanted is not kind and (kind, wanted) != (NameKind.INSTANCE, NameKind.TEMPLATE):
-        return f"a {kind} name can't stand for a {wanted} name"
+        return f"the one is of kind {kind}, the other of kind {wanted}"
     if wanted is NameKind.INSTANCE and unitname.instance_of(source) != unitname.instance_of(target):
         return "the instances differ"
     return "" if unitname.type_of(target) == unit_type else "the types differ"
