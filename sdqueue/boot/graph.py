@@ -107,10 +107,14 @@ class Node:
 
 @dataclass(slots=True)
 class Graph:
-    """Units by name and their dependencies in both directions; filled once, then only read."""
+    """Units by name and their dependencies in both directions; filled once, then only read.
+
+    `one_way` kinds have no inverse: JoinsNamespaceOf before v254.
+    """
 
     nodes: dict[str, Node] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    one_way: frozenset[Kind] = frozenset()
     _near: dict[str, dict[Kind, dict[str, None]]] = field(default_factory=dict)
     _stated: dict[tuple[str, Kind, str], tuple[Origin, ...]] = field(default_factory=dict)
 
@@ -145,8 +149,26 @@ class Graph:
         if origin not in had:
             self._stated[key] = (*had, origin)
         self._near.setdefault(unit, {}).setdefault(kind, {})[other] = None
+        if kind in self.one_way:
+            return new
         self._near.setdefault(other, {}).setdefault(INVERSE[kind], {})[unit] = None
         return new
+
+    def retract(self, unit: str, masks: frozenset[str]) -> None:
+        """Take back what a unit stated with origins of these words.
+
+        Re-enacts unit_remove_dependencies(), src/core/unit.c, v252.
+        """
+        for key in [key for key in self._stated if key[0] == unit]:
+            _, kind, other = key
+            left = tuple(origin for origin in self._stated[key] if origin.mask not in masks)
+            if left:
+                self._stated[key] = left
+                continue
+            del self._stated[key]
+            if (other, INVERSE[kind], unit) not in self._stated:
+                self._near[unit][kind].pop(other, None)
+                self._near.get(other, {}).get(INVERSE[kind], {}).pop(unit, None)
 
     def has(self, unit: str, kind: Kind, other: str) -> bool:
         return other in self._near.get(unit, {}).get(kind, ())
@@ -169,7 +191,7 @@ class Graph:
         """Who says that `unit` has this dependency on `other`: `unit` (origin) or `other`."""
         own = self._stated.get((unit, kind, other), ())
         theirs = self._stated.get((other, INVERSE[kind], unit), ())
-        if INVERSE[kind] == kind and unit == other:
+        if kind in self.one_way:
             theirs = ()
         return [("origin", o) for o in own] + [("destination", o) for o in theirs]
 

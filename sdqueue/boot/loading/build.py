@@ -8,7 +8,7 @@ Differs: devices that udev announces are not loaded, but for `Manager.device_nod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from sdqueue.boot.graph import Graph, Node
+from sdqueue.boot.graph import Graph, Kind, Node
 from sdqueue.boot.loading.manager import Manager, MountPoint
 from sdqueue.boot.loading.queue import Entry, Load, Loading, Unsure, mount_name
 from sdqueue.boot.loading.types import is_perpetual, mount_dependencies, read
@@ -25,6 +25,8 @@ API_MOUNTS = frozenset(
 )  # fmt: skip
 """Mount points that systemd never makes units of, nor anything below `API_MOUNTS_BELOW`."""
 API_MOUNTS_BELOW = ("/sys/fs/cgroup", "/run/host")
+SYMMETRIC_SINCE = 254
+ONE_WAY: frozenset[Kind] = frozenset({"JoinsNamespaceOf"})
 IGNORED_ON_ISOLATE = frozenset({"automount", "device", "mount", "scope", "slice", "swap"})
 
 
@@ -49,7 +51,9 @@ def build(
     `load` returns the unit of a valid name, the same for all its names; `fragment_of` the file a
     name is read from, without loading it.
     """
-    loading = Loading(load, manager, read, fragment_of or (lambda name: load(name).fragment_file))
+    one_way = ONE_WAY if manager.version < SYMMETRIC_SINCE else frozenset()
+    fragment_of = fragment_of or (lambda name: load(name).fragment_file)
+    loading = Loading(load, manager, read, fragment_of, Graph(one_way=one_way))
     _enumerate_perpetual(loading)
     for mount in manager.mounts:
         _enumerate_mount(loading, mount)
@@ -89,14 +93,11 @@ def _enumerate_mount(loading: Loading, mount: MountPoint) -> None:
     entry = loading.stub(name)
     entry.mounted = MountPoint(where, mount.what, mount.fstype, mount.options)
     entry.active_state = "active"
-    entry.default_dependencies = entry.unit.flag(
-        "Unit", "DefaultDependencies", default=not is_perpetual(name, user=loading.manager.user)
-    )
     if entry.load_state == "not-found":
         entry.load_state = "loaded"
     mount_dependencies(loading, entry)
     if new:
-        loading.enqueue(entry)
+        loading.enqueue(entry, name)
 
 
 def _enumerate_device(loading: Loading, path: str) -> None:

@@ -51,6 +51,8 @@ kinds_with = lru_cache(atoms.kinds_with)
 class Entry:
     """One unit on its way from stub to loaded.
 
+    `speaks_as` is what its lines call it by: while the unit's own file is read, the name by which
+    it was first asked for, be that an alias; afterwards its own name.
     `mounts_for` maps what it needs below which path to the origin of that need. `slice` is where
     it runs; the dependency is stated when all settings are read, since the last one counts.
     """
@@ -58,6 +60,7 @@ class Entry:
     unit: Unit
     name: str
     type: str
+    speaks_as: str
     load_state: LoadState | Literal["stub"] = "stub"
     default_dependencies: bool = True
     perpetual: bool = False
@@ -90,9 +93,9 @@ class Loading:
     entries: dict[str, Entry] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     unsure: list[Unsure] = field(default_factory=list)
-    bus_names: dict[str, str] = field(default_factory=dict)
+    bus_names: dict[str, Entry] = field(default_factory=dict)
     _names: dict[str, Entry] = field(default_factory=dict)
-    _queue: list[Entry] = field(default_factory=list)
+    _queue: list[tuple[Entry, str]] = field(default_factory=list)
     _dispatching: bool = False
     _targets: list[Entry] = field(default_factory=list)
     _needing: dict[tuple[MountsKind, str], dict[Entry, None]] = field(default_factory=dict)
@@ -124,7 +127,7 @@ class Loading:
         if kind is NameKind.INSTANCE and unit_type not in unitname.MAY_TEMPLATE:
             return None
         entry = self.stub(name)
-        self.enqueue(entry)
+        self.enqueue(entry, name)
         return entry
 
     def stub(self, name: str) -> Entry:
@@ -132,13 +135,13 @@ class Loading:
         unit = self.load(name)
         entry = self.entries.get(unit.name)
         if entry is None:
-            entry = Entry(unit, unit.name, unit.name.rpartition(".")[2])
+            entry = Entry(unit, unit.name, unit.name.rpartition(".")[2], unit.name)
             self.entries[unit.name] = entry
         return self._names.setdefault(name, entry)
 
-    def enqueue(self, entry: Entry) -> None:
-        """Put a unit in front of the queue."""
-        self._queue.append(entry)
+    def enqueue(self, entry: Entry, name: str) -> None:
+        """Put a unit, asked for by this name, in front of the queue."""
+        self._queue.append((entry, name))
 
     def related(self, entry: Entry, unit_type: str) -> Entry | None:
         """Return the unit of the same name with another type, loading it."""
@@ -160,8 +163,9 @@ class Loading:
         """Load everything that is queued, then order targets after what they pull in."""
         self._dispatching = True
         while self._queue:
-            entry = self._queue.pop()
+            entry, name = self._queue.pop()
             if entry.load_state == "stub":
+                entry.speaks_as = name
                 for name in entry.unit.names:
                     self._names.setdefault(name, entry)
                 self.read(self, entry)
@@ -181,7 +185,7 @@ class Loading:
 
     def state(self, entry: Entry, kinds: tuple[Kind, ...], name: str, origin: Origin) -> bool:
         """State dependencies on a unit by name, loading it; False where there can't be such one."""
-        resolved = resolve_template(entry.name, name)
+        resolved = resolve_template(entry.speaks_as, name)
         other = self.refer(resolved) if resolved else None
         if other is None:
             return False

@@ -79,7 +79,7 @@ def apply_links(loading: Loading, entry: Entry, links: Iterable[Link]) -> None:
 def _dependencies(loading: Loading, entry: Entry, setting: Setting, origin: Origin) -> None:
     kinds = (DEPENDENCY_KEYS[setting.key],)
     for word in words(setting.value):
-        name = values.expand_name(entry.unit, word, loading.manager.host)
+        name = values.expand_name(entry.speaks_as, word, loading.manager.host)
         if name is not None and not _endless(loading, entry, name, word):
             loading.state(entry, kinds, name, origin)
 
@@ -111,7 +111,7 @@ def _mounts_for(loading: Loading, entry: Entry, setting: Setting, origin: Origin
 
 
 def _slice(loading: Loading, entry: Entry, setting: Setting, origin: Origin) -> None:
-    name = values.expand_name(entry.unit, setting.value, loading.manager.host)
+    name = values.expand_name(entry.speaks_as, setting.value, loading.manager.host)
     slice_ = loading.refer(name) if name else None
     if slice_ is None or slice_.type != "slice" or entry.type == "slice":
         return
@@ -122,7 +122,7 @@ def _slice(loading: Loading, entry: Entry, setting: Setting, origin: Origin) -> 
 
 def _sockets(loading: Loading, entry: Entry, setting: Setting, origin: Origin) -> None:
     for word in words(setting.value):
-        name = values.expand_name(entry.unit, word, loading.manager.host)
+        name = values.expand_name(entry.speaks_as, word, loading.manager.host)
         if name and name.endswith(".socket"):
             loading.state(entry, ("Wants", "After"), name, origin)
             loading.state(entry, ("TriggeredBy",), name, origin)
@@ -130,13 +130,13 @@ def _sockets(loading: Loading, entry: Entry, setting: Setting, origin: Origin) -
 
 def _socket_service(loading: Loading, entry: Entry, setting: Setting, origin: Origin) -> None:
     del origin
-    name = values.expand_name(entry.unit, setting.value, loading.manager.host)
+    name = values.expand_name(entry.speaks_as, setting.value, loading.manager.host)
     if name and name.endswith(".service"):
         entry.service = loading.refer(name) or entry.service
 
 
 def _trigger(loading: Loading, entry: Entry, setting: Setting, origin: Origin) -> None:
-    name = values.expand_name(entry.unit, setting.value, loading.manager.host)
+    name = values.expand_name(entry.speaks_as, setting.value, loading.manager.host)
     if not name or loading.triggers(entry) or name == entry.name or not unitname.is_valid(name):
         return
     loading.state(entry, ("Before", "Triggers"), name, origin)

@@ -23,6 +23,7 @@ NOT_DEVICES = frozenset({"/dev/root", "/dev/nfs"})
 QUOTA_UNTIL = 256
 QUOTA_UNITS = ("systemd-quotacheck.service", "quotaon.service")
 OOM_RULES_SINCE = 261
+MOUNT_WORDS = frozenset({"mountinfo", "mount-file"})
 TIMER_STAMPS = "/var/lib/systemd/timers"
 
 FROM_FILE = "file"
@@ -72,6 +73,7 @@ def read(loading: Loading, entry: Entry) -> None:
     )
     own, dropins = _by_file(entry)
     apply_settings(loading, entry, own, "file")
+    entry.speaks_as = entry.name
     apply_links(loading, entry, unit.links)
     apply_settings(loading, entry, dropins, "dropin")
     if unit.extras or entry.mounted is not None:
@@ -198,6 +200,8 @@ def _service(loading: Loading, entry: Entry) -> None:
         key = entry.unit.last("Service", "Type") or entry.unit.last("Service", "BusName")
         origin = execcontext.implicit(key, "a D-Bus service")
         loading.state(entry, ("Requires", "After"), "dbus.socket", origin)
+    if bus_name and loading.bus_names.setdefault(bus_name, entry) is not entry:
+        entry.load_state = "error"
 
 
 SERVICE_TYPES = frozenset(
@@ -314,6 +318,8 @@ def mount_dependencies(loading: Loading, entry: Entry) -> None:
     Re-enacts mount_add_non_exec_dependencies(), src/core/mount.c, v252.
     """
     place = in_force(loading, entry)
+    if entry.mounted:
+        loading.graph.retract(entry.name, MOUNT_WORDS)
     if not place.where:
         return
     word = "mountinfo" if entry.mounted else "mount-file"

@@ -12,12 +12,12 @@ from sdqueue.unitfile.unit import Setting, Unit
 from sdqueue.words import unitname
 
 
-def expand_name(unit: Unit, text: str, host: Host) -> str | None:
+def expand_name(unit: str, text: str, host: Host) -> str | None:
     """Expand the specifiers of a name in a dependency list; None where that can't be done."""
     if "%" not in text:
         return text
     try:
-        return expand(text, unit.name, host, table=NAME_SPECIFIERS)
+        return expand(text, unit, host, table=NAME_SPECIFIERS)
     except ValueError:
         return None
 
