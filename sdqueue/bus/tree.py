@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from sdqueue.bus.interface import Interface
 from sdqueue.bus.labels import escape_label, unescape_label
 
-CHILDREN_MAX = 10_000
-"""Most children that introspection lists; more are there, for whoever knows their name."""
+CHILDREN_MAX = 1000
+"""Most children that introspection lists, since `busctl tree` introspects each of them; more are
+there, for whoever knows their name.
+"""
 
 
 @dataclass(frozen=True, slots=True)
