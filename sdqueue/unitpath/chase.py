@@ -1,7 +1,6 @@
 """Follows symbolic links inside a root, step by step, so that none can lead out of it."""
 
 import os
-import stat
 from dataclasses import dataclass, field
 
 LINKS_MAX = 32
@@ -90,8 +89,3 @@ def lstat(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except (OSError, ValueError):
         return None
-
-
-def is_regular(status: os.stat_result) -> bool:
-    """Say whether it is an ordinary file."""
-    return stat.S_ISREG(status.st_mode)

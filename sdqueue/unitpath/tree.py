@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from sdqueue.unitfile.files import Entry, Kind
 from sdqueue.unitfile.unit import Place
-from sdqueue.unitpath.chase import Chaser, LinkLoop, lstat
+from sdqueue.unitpath.chase import LINKS_MAX, Chaser, LinkLoop, lstat
 from sdqueue.words.problem import Problem
 
 FILE_MAX_BYTES = 4 * 1024 * 1024
@@ -23,14 +23,20 @@ _NULL = "/dev/null"
 class Added:
     """An entry that is imagined to be at `path` (with the root in front): a file or a link.
 
-    A file is `file`, wherever that lies; a link says `text`, and `install` is the line that makes
-    it. It takes the place of what is really there.
+    A file is `file`, wherever that lies, or holds `data`; a link says `text`, and `install` is the
+    line that makes it. It takes the place of what is really there.
     """
 
     path: str
     file: str = ""
     text: str = ""
+    data: bytes | None = None
     install: Place | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether this is a file and no link."""
+        return bool(self.file) or self.data is not None
 
 
 @dataclass(slots=True)
@@ -84,8 +90,11 @@ class Tree:
 
     def read(self, entry: Entry) -> bytes | Problem:
         """Return what is in a regular file, links followed, or why it can't be read."""
+        added = self._added_behind(entry)
+        if added and added.data is not None:
+            return added.data
         try:
-            return _read(self._place(entry))
+            return read_regular(self._place(entry))
         except LinkLoop:
             return Problem(entry.file, 0, "can't be read: a loop of links")
         except OSError as error:
@@ -94,21 +103,28 @@ class Tree:
 
     def _place(self, entry: Entry) -> str:
         """Return the real path of the file behind an entry."""
-        if entry.file != entry.path:
-            return entry.file
-        if entry.kind is not Kind.LINK:
-            return entry.path
-        added = self._at(entry.target)
-        return added.file if added and added.file else self._chaser.all(entry.target)
+        added = self._added_behind(entry)
+        if added:
+            return os.path.realpath(added.file)
+        return entry.path if entry.kind is not Kind.LINK else self._chaser.all(entry.target)
 
-    def _at(self, path: str) -> Added | None:
-        parent, _, name = path.rpartition("/")
-        return self._added.get(parent, {}).get(name)
+    def _added_behind(self, entry: Entry) -> Added | None:
+        """Return the imagined file that an entry is or links to, however many links there are."""
+        path = entry.target if entry.kind is Kind.LINK else entry.path
+        for _ in range(LINKS_MAX):
+            parent, _, name = path.rpartition("/")
+            added = self._added.get(parent, {}).get(name)
+            if added is None or added.is_file:
+                return added
+            path = self._imagined(name, added).target
+        return None
 
     def _end_of(self, entry: Entry) -> Kind:
+        added = self._added_behind(entry)
+        if added and added.data is not None:
+            return Kind.FILE if added.data else Kind.MASK
         try:
-            path = self._place(entry)
-            status = os.stat(path) if entry.file != entry.path else lstat(path)
+            status = lstat(self._place(entry))
         except OSError:
             return Kind.MISSING
         return _kind(status) if status else Kind.MISSING
@@ -160,8 +176,8 @@ class Tree:
         return Entry(name, Kind.LINK, path, path, text, target, install)
 
     def _imagined(self, name: str, added: Added) -> Entry:
-        if added.file:
-            return Entry(name, Kind.FILE, added.path, added.file)
+        if added.is_file:
+            return Entry(name, Kind.FILE, added.path, added.file or added.path)
         directory = added.path.rpartition("/")[0]
         return self._link(name, added.path, directory, added.text, added.install)
 
@@ -188,19 +204,18 @@ def _kind(status: os.stat_result) -> Kind:
     return Kind.MASK if stat.S_ISCHR(mode) else Kind.OTHER
 
 
-def _read(path: str) -> bytes:
-    """Read a regular file; OSError for anything else, without opening it for real."""
+def read_regular(path: str, limit_bytes: int = FILE_MAX_BYTES) -> bytes:
+    """Read a regular file that is no link; OSError for anything else, which is never waited for."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        if status.st_size > FILE_MAX_BYTES:
-            raise OSError(errno.EFBIG, f"larger than {FILE_MAX_BYTES // 1024 // 1024} MiB")
-        with os.fdopen(os.dup(fd), "rb") as file:
-            data = file.read(FILE_MAX_BYTES + 1)
+        data = bytearray()
+        while chunk := os.read(fd, max(status.st_size + 1 - len(data), 65536)):
+            data += chunk
+            if len(data) > limit_bytes:
+                raise OSError(errno.EFBIG, f"larger than {limit_bytes >> 20} MiB")
     finally:
         os.close(fd)
-    if len(data) > FILE_MAX_BYTES:
-        raise OSError(errno.EFBIG, f"larger than {FILE_MAX_BYTES // 1024 // 1024} MiB")
-    return data
+    return bytes(data)
