@@ -170,6 +170,11 @@ class Graph:
                 self._near[unit][kind].pop(other, None)
                 self._near.get(other, {}).get(INVERSE[kind], {}).pop(unit, None)
 
+    def with_nodes(self, changed: Iterable[Node]) -> "Graph":
+        """The same dependencies with some units in another state; the dependencies are shared."""
+        nodes = self.nodes | {node.name: node for node in changed}
+        return Graph(nodes, self.aliases, self.one_way, self._near, self._stated)
+
     def has(self, unit: str, kind: Kind, other: str) -> bool:
         return other in self._near.get(unit, {}).get(kind, ())
 
