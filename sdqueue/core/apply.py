@@ -147,8 +147,7 @@ def _not_claimed(state: QueueState, job: Job, event: ev.NotClaimed, now_sec: flo
     _vacate(state, job)
     if event.gone:
         return _leave(state, job, now_sec)
-    back = place(state, job, now_sec)
-    return [*back, Log("error", job.name, {"what": event.detail})]
+    return place(state, job, now_sec)
 
 
 def _started(_state: QueueState, job: Job, event: ev.Started, now_sec: float) -> list[Action]:
@@ -262,6 +261,8 @@ def _lost(state: QueueState, job: Job, event: ev.Lost, _now_sec: float) -> list[
 
 def _settled(state: QueueState, job: Job, event: ev.Settled, now_sec: float) -> list[Action]:
     action = event.action
+    if event.vanished:
+        return _leave(state, job, now_sec)
     del state.jobs[job.name]
     actions: list[Action] = [_log_end(job, action, now_sec)]
     if isinstance(action, Settle) and action.to is JobState.QUEUED and not event.superseded:
@@ -328,7 +329,7 @@ TRANSITIONS: dict[tuple[Phase | None, type], Handler] = {
     (None, ev.FileQueued): _file_queued,
     **{(phase, ev.FileQueued): _file_changed for phase in WAITING},
     **{(phase, ev.FileRunning): _file_running for phase in (None, *WAITING)},
-    **{(phase, ev.FileGone): _file_gone for phase in (*WAITING, Phase.LEAVING)},
+    **{(phase, ev.FileGone): _file_gone for phase in WAITING},
     (Phase.CHECKING, ev.Checked): _checked,
     (Phase.CHECKING, ev.NotChecked): _not_checked,
     (Phase.MEASURING, ev.Measured): _measured,
@@ -348,7 +349,7 @@ TRANSITIONS: dict[tuple[Phase | None, type], Handler] = {
 _LATE: dict[type, tuple[Phase | None, ...]] = {
     ev.FileQueued: (Phase.LEAVING, *RUNS, Phase.VERIFYING, Phase.SETTLING),
     ev.FileRunning: (Phase.LEAVING, *RUNS, Phase.VERIFYING, Phase.SETTLING),
-    ev.FileGone: (None, *RUNS, Phase.VERIFYING, Phase.SETTLING),
+    ev.FileGone: (None, Phase.LEAVING, *RUNS, Phase.VERIFYING, Phase.SETTLING),
     ev.Checked: tuple({None, *Phase} - {Phase.CHECKING}),
     ev.NotChecked: tuple({None, *Phase} - {Phase.CHECKING}),
     ev.Measured: tuple({None, *Phase} - {Phase.MEASURING}),

@@ -80,7 +80,6 @@ class NotClaimed:
     """The file could not be moved to running/: it is still in queue/, or gone."""
 
     name: str
-    detail: str
     gone: bool = False
 
 
@@ -139,11 +138,12 @@ class Verified:
 @dataclass(frozen=True, slots=True)
 class Settled:
     """What `action` asked for is on disk. `superseded`: the name was queued anew meanwhile, and the
-    new file stands."""
+    new file stands. `vanished`: the file was gone before it could be moved."""
 
     name: str
     action: Settle | Skip | Park
     superseded: bool = False
+    vanished: bool = False
 
 
 @dataclass(frozen=True, slots=True)

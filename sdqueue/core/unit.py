@@ -20,8 +20,8 @@ from sdqueue.words import names
 
 Property = tuple[str, str, object]
 
-WITNESS = 'echo "$SERVICE_RESULT $EXIT_CODE $EXIT_STATUS $INVOCATION_ID $SDQUEUE_EPOCH" >"$0"'
-"""One builtin of sh; `$0` is the file. `SDQUEUE_EPOCH` names the boot and the manager."""
+WITNESS = 'echo "$SERVICE_RESULT $EXIT_CODE $EXIT_STATUS $INVOCATION_ID $SDQUEUE_BOOT" >"$0"'
+"""One builtin of sh; `$0` is the file. `SDQUEUE_BOOT` is the boot id."""
 
 SHELL = "/bin/bash"
 
@@ -32,7 +32,7 @@ class RunContext:
 
     `script_file` is the snapshot, `record_file` run.json, `witness_file` what ExecStopPost=
     writes, `state_dir` the job's own directory. `home_dir` is the owner's. `user` is empty in a
-    user manager, whose units can't have one. `epoch` names the boot and the service manager.
+    user manager, whose units can't have one. `boot` is the boot id, 32 digits.
     """
 
     attempt: int
@@ -41,7 +41,7 @@ class RunContext:
     witness_file: str
     state_dir: str
     home_dir: str
-    epoch: str
+    boot: str
     user: str = ""
     system: bool = False
 
@@ -130,7 +130,7 @@ def _environment(spec: JobSpec, run: RunContext) -> list[str]:
         "SDQUEUE_LANE": spec.lane,
         "SDQUEUE_ATTEMPT": str(run.attempt),
         "SDQUEUE_RUN": run.record_file,
-        "SDQUEUE_EPOCH": run.epoch,
+        "SDQUEUE_BOOT": run.boot,
         "STATE_DIRECTORY": run.state_dir,
     }
     return [f"{key}={value}" for key, value in (*spec.env, *own.items())]

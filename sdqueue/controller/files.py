@@ -1,0 +1,135 @@
+"""The spool's directories, watched: files that come, change and go become events.
+
+Watch first, then list; afterwards only names come from inotify, and each name is looked up anew:
+compare, do not remember. A name is looked at once for many changes, and an overflow of the kernel's
+queue is a new listing.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from asyncinotify import Inotify, Mask
+
+from sdqueue.controller.places import Places, Seen
+from sdqueue.core import events as ev
+from sdqueue.core.model import JobState
+from sdqueue.words.errors import SpoolError
+from sdqueue.words.names import SUFFIX
+
+WATCHED = (
+    Mask.MOVED_FROM
+    | Mask.MOVED_TO
+    | Mask.CLOSE_WRITE
+    | Mask.CREATE
+    | Mask.DELETE
+    | Mask.ATTRIB
+    | Mask.DELETE_SELF
+    | Mask.MOVE_SELF
+    | Mask.ONLYDIR
+)
+LOST = Mask.DELETE_SELF | Mask.MOVE_SELF | Mask.IGNORED | Mask.Q_OVERFLOW | Mask.UNMOUNT
+ENDED = frozenset({JobState.DONE, JobState.FAILED, JobState.PARKED})
+RETRY_SEC = 1.0
+LOOKS_MAX = 2000
+"""Names looked at in one visit to a thread, so that the first of many are seen soon."""
+
+
+class Files:
+    """Follows the spool; `post` hears of its files, `trouble` of what stops that."""
+
+    def __init__(
+        self,
+        places: Places,
+        post: Callable[[ev.Event], None],
+        trouble: Callable[[str, str | None], None],
+    ) -> None:
+        self._places = places
+        self._post = post
+        self._trouble = trouble
+        self._identity: dict[str, tuple[int, ...]] = {}
+        self._changed: set[str] = set()
+        self._is_lost = False
+        self._something = asyncio.Event()
+        self._scanned = asyncio.Event()
+
+    async def wait_scanned(self) -> None:
+        """Wait until every file that was there at the start is in the queue."""
+        await self._scanned.wait()
+
+    def relook(self, name: str) -> None:
+        """Look at a name again, whatever is remembered of it."""
+        self._identity.pop(name, None)
+        self._changed.add(name)
+        self._something.set()
+
+    async def run(self) -> None:
+        """Follow the spool until cancelled; begin anew whenever a directory was lost."""
+        while True:
+            try:
+                await asyncio.to_thread(self._places.ensure)
+                with Inotify(cache_size=200) as inotify:
+                    for directory in self._places.state_dirs():
+                        inotify.add_watch(directory, WATCHED)
+                    await self._scan()
+                    self._trouble("watch of the spool", None)
+                    await self._follow(inotify)
+            except (OSError, SpoolError) as error:
+                self._trouble("watch of the spool", f"the spool cannot be watched: {error}")
+                await asyncio.sleep(RETRY_SEC)
+
+    async def _scan(self) -> None:
+        """Read all directories: at the start, and when changes may have been missed."""
+        first = not self._scanned.is_set()
+        found = await asyncio.to_thread(self._places.list_names)
+        self._tell((Seen(*each) for each in found.items() if each[1] in ENDED), first=first)
+        alive = {name for name, where in found.items() if where not in ENDED}
+        missing = set(self._identity) - set(found)
+        await self._look(sorted(alive | missing), first=first)
+        self._scanned.set()
+
+    async def _follow(self, inotify: Inotify) -> None:
+        """Look at what changes, until a directory is lost."""
+        self._is_lost = False
+        reader = asyncio.create_task(self._collect(inotify), name="inotify")
+        try:
+            while not self._is_lost:
+                await self._something.wait()
+                self._something.clear()
+                names, self._changed = self._changed, set()
+                await self._look(sorted(names), first=False)
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+
+    async def _collect(self, inotify: Inotify) -> None:
+        async for event in inotify:
+            if event.mask & LOST:
+                self._is_lost = True
+            elif event.name and event.name.name.endswith(SUFFIX):
+                self._changed.add(event.name.name.removesuffix(SUFFIX))
+            self._something.set()
+
+    async def _look(self, names: list[str], *, first: bool) -> None:
+        for start in range(0, len(names), LOOKS_MAX):
+            chunk = names[start : start + LOOKS_MAX]
+            found = await asyncio.to_thread(self._places.look, chunk, dict(self._identity))
+            self._tell(found, first=first)
+
+    def _tell(self, found: Iterable[Seen], *, first: bool) -> None:
+        for seen in found:
+            for event in self._events(seen, first=first):
+                self._post(event)
+
+    def _events(self, seen: Seen, *, first: bool) -> list[ev.Event]:
+        """Say what a look at one name means. Files in running/ are news only at the start: later
+        it was ourselves who moved them."""
+        name = seen.name
+        if seen.where is JobState.QUEUED:
+            if self._identity.get(name) == seen.identity:
+                return []
+            self._identity[name] = seen.identity
+            return [ev.FileQueued(name, seen.spec, seen.problem, seen.memory)]
+        self._identity.pop(name, None)
+        if seen.where is JobState.RUNNING:
+            return [ev.FileRunning(name, seen.spec, seen.run, seen.memory)] if first else []
+        return [ev.FileGone(name), ev.FileEnded(name, seen.where)]

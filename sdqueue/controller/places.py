@@ -1,0 +1,313 @@
+"""Everything of the controller that touches the spool, as steps that are safe to be killed between.
+
+Synchronous: the controller calls these in threads. Knows where things are and in which order they
+are written; what is to be written is decided elsewhere.
+"""
+
+import os
+import pwd
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sdqueue.core import actions as act
+from sdqueue.core.checks import CheckContext
+from sdqueue.core.model import FORGET, JobState, Memory
+from sdqueue.core.reconcile import witness_end
+from sdqueue.core.results import RunEnd
+from sdqueue.core.spec import JobSpec, Lane
+from sdqueue.core.unit import RunContext
+from sdqueue.jobfile import parse
+from sdqueue.spool import meta, moves, runs, scan
+from sdqueue.spool.layout import Spool, ensure
+from sdqueue.words.errors import NoSuchJob
+from sdqueue.words.problem import Problem
+
+RECORD_SCHEMA = 1
+
+DIRECTORY_OF: dict[JobState, str] = {
+    JobState.RUNNING: "running",
+    JobState.QUEUED: "queue",
+    JobState.DONE: "done",
+    JobState.FAILED: "failed",
+    JobState.PARKED: "parked",
+}
+"""In the order of precedence: where one name lies in two directories, the first counts."""
+
+STATE_OF = {directory: state for state, directory in DIRECTORY_OF.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a look at one name found; `where` is None if it is nowhere any more.
+
+    `identity` tells two contents of a queued file apart. `problem` holds what is wrong with the
+    file, errors and warnings; with an error `spec` is None.
+    """
+
+    name: str
+    where: JobState | None
+    identity: tuple[int, ...] = ()
+    spec: JobSpec | None = None
+    problem: str = ""
+    memory: Memory = FORGET
+    run: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """What a run left on disk. `manager` names the boot and the service manager that it ran under,
+    empty where that was lost."""
+
+    number: int
+    manager: str
+    witness: runs.Witness | None
+
+
+class Places:
+    """The spool as the controller uses it. `lanes` are kept up to date by the controller."""
+
+    def __init__(self, spool: Spool, lanes: Mapping[str, Lane]) -> None:
+        self.spool = spool
+        self.system = spool.system
+        self.lanes = lanes
+        self.boot = ""
+        self.manager = ""
+
+    # Looking
+
+    def ensure(self) -> None:
+        """Make the directories that are missing."""
+        ensure(self.spool)
+
+    def state_dirs(self) -> list[str]:
+        """List the directories whose files are jobs."""
+        return [self.spool.state_dir(directory) for directory in DIRECTORY_OF.values()]
+
+    def list_names(self) -> dict[str, JobState]:
+        """Say where each job lies; a name in two directories counts where it has precedence."""
+        found: dict[str, JobState] = {}
+        for state, directory in reversed(DIRECTORY_OF.items()):
+            for entry in scan.scan(self.spool, directory):
+                if entry.problem is None or entry.problem.severity == "error":
+                    found[entry.name] = state
+        return found
+
+    def look(self, names: list[str], known: Mapping[str, tuple[int, ...]]) -> list[Seen]:
+        """Look at each name; a queued file that is as in `known` is not read again."""
+        return [self.look_at(name, known.get(name, ())) for name in names]
+
+    def look_at(self, name: str, known: tuple[int, ...] = ()) -> Seen:
+        """Look at one name, wherever it lies."""
+        for directory in moves.states_of(self.spool, name):
+            where = STATE_OF[directory]
+            if where is JobState.QUEUED:
+                return self._look_queued(name, known)
+            if where is JobState.RUNNING:
+                return self._look_running(name)
+        ended = [STATE_OF[directory] for directory in moves.states_of(self.spool, name)]
+        return Seen(name, ended[0] if ended else None)
+
+    def _look_queued(self, name: str, known: tuple[int, ...]) -> Seen:
+        read = scan.read_job(self.spool, "queue", name)
+        if read is None:
+            return Seen(name, None)
+        if isinstance(read, Problem):
+            return Seen(name, JobState.QUEUED, (0,), None, str(read))
+        identity = (read.ino, read.mtime_ns, read.size_bytes)
+        if identity == known:
+            return Seen(name, JobState.QUEUED, identity)
+        spec, problem = self._parse(name, "queue", read)
+        memory = self._memory(name, read.ino)
+        return Seen(name, JobState.QUEUED, identity, spec, problem, memory)
+
+    def _look_running(self, name: str) -> Seen:
+        read = scan.read_job(self.spool, "running", name)
+        number = max(runs.runs(self.spool, name), default=0)
+        if not isinstance(read, scan.JobBytes):
+            return Seen(name, JobState.RUNNING, (), None, str(read), run=number)
+        spec, problem = self._parse(name, "running", read)
+        memory = self._memory(name, read.ino)
+        return Seen(name, JobState.RUNNING, (), spec, problem, memory, number)
+
+    def _parse(self, name: str, directory: str, read: scan.JobBytes) -> tuple[JobSpec | None, str]:
+        parsed = parse(
+            name,
+            read.data,
+            lanes=self.lanes,
+            file=f"{directory}/{name}.job",
+            uid=read.uid,
+            now_sec=read.mtime_ns / 1e9,
+        )
+        return parsed.spec, "; ".join(map(str, parsed.problems))
+
+    def _memory(self, name: str, ino: int) -> Memory:
+        """Read what is remembered of a job; of a file that was put back anew, nothing is."""
+        found = meta.load(self.spool, name)
+        if not isinstance(found, meta.Meta) or found.ino not in (0, ino):
+            return FORGET
+        return Memory(found.attempts, found.interrupted, found.retry_sec)
+
+    # Starting
+
+    def claim(self, spec: JobSpec, attempt: int) -> int:
+        """Make the next run's directory and move the file to running/; give the run's number.
+
+        NoSuchJob if the file is gone. On any error nothing has changed.
+        """
+        owner = self._owner(spec)
+        run = runs.create_run(self.spool, spec.name, "queue", owner=owner)
+        try:
+            runs.work_dir(self.spool, spec.name, owner=owner)
+            record = self._record(spec, attempt, run.number)
+            runs.write_record(self.spool, spec.name, run.number, record, durable=False)
+            moves.move(self.spool, spec.name, "queue", "running")
+        except BaseException:
+            self._drop_run(spec.name, run.number)
+            raise
+        return run.number
+
+    def _record(self, spec: JobSpec, attempt: int, number: int) -> dict[str, object]:
+        return {
+            "schema": RECORD_SCHEMA,
+            "job": spec.name,
+            "lane": spec.lane,
+            "run": number,
+            "attempt": attempt,
+            "boot": self.boot,
+            "manager": self.manager,
+            "kernel": os.uname().release,
+            "start": time.time(),
+        }
+
+    def unclaim(self, name: str, run: int) -> None:
+        """Take a claim back: the file to queue/, the run as if it had never been."""
+        try:
+            moves.move(self.spool, name, "running", "queue")
+        except NoSuchJob:
+            pass
+        self._drop_run(name, run)
+
+    def _drop_run(self, name: str, run: int) -> None:
+        shutil.rmtree(self.spool.run_dir(name, run), ignore_errors=True)
+
+    def context(self, spec: JobSpec, attempt: int, run: int) -> RunContext:
+        """Say where and as whom a run happens."""
+        directory = self.spool.run_dir(spec.name, run)
+        return RunContext(
+            attempt=attempt,
+            script_file=f"{directory}/{runs.SCRIPT}",
+            record_file=f"{directory}/{runs.RECORD}",
+            witness_file=f"{directory}/{runs.WITNESS}",
+            state_dir=self.spool.work_dir(spec.name),
+            home_dir=_home(spec.uid),
+            boot=self.boot,
+            user=self.user_of(spec),
+            system=self.system,
+        )
+
+    def check_context(self, spec: JobSpec, limit_sec: float) -> CheckContext:
+        """Say where a job's checks happen."""
+        state_dir = runs.work_dir(self.spool, spec.name, owner=self._owner(spec))
+        return CheckContext(spec, _home(spec.uid), state_dir, limit_sec)
+
+    def user_of(self, spec: JobSpec) -> str:
+        """Name the user that a job runs as: its file's owner, in system mode only."""
+        return str(spec.uid) if self.system and spec.uid else ""
+
+    def _owner(self, spec: JobSpec) -> tuple[int, int] | None:
+        if not self.system or not spec.uid:
+            return None
+        return (spec.uid, pwd.getpwuid(spec.uid).pw_gid)
+
+    # Ending
+
+    def settle(self, action: act.Settle) -> bool:
+        """Write a run's end down: record, memory, file, each durable before the next.
+
+        True if the name was queued anew meanwhile: then the new file stands.
+        """
+        name = action.name
+        if action.run:
+            self._finish_record(action)
+        requeued = os.path.lexists(self.spool.job_file("queue", name))
+        to = DIRECTORY_OF[action.to]
+        if action.to is JobState.QUEUED and requeued:
+            to = DIRECTORY_OF[JobState.FAILED]
+        self._remember(name, action.memory if to == "queue" else FORGET)
+        try:
+            moves.move(self.spool, name, "running", to)
+        except NoSuchJob:
+            return requeued  # somebody removed it; the record stands
+        return requeued
+
+    def _finish_record(self, action: act.Settle) -> None:
+        record = runs.read_record(self.spool, action.name, action.run) or {
+            "schema": RECORD_SCHEMA,
+            "job": action.name,
+            "run": action.run,
+            "attempt": action.attempt,
+        }
+        record |= {"outcome": action.word, "note": action.note, "end": time.time()}
+        if action.outcome and action.end:
+            record |= {
+                "rc": action.outcome.rc,
+                "verified": action.outcome.verified,
+                "result": action.end.service_result or action.end.job_result,
+                "invocation": action.end.invocation,
+                "end": action.end.ended_sec or time.time(),
+            }
+        runs.write_record(self.spool, action.name, action.run, record, durable=True)
+
+    def _remember(self, name: str, memory: Memory) -> None:
+        if memory == FORGET:
+            meta.drop(self.spool, name)
+            return
+        try:
+            ino = os.stat(self.spool.job_file("running", name)).st_ino
+        except OSError:
+            ino = 0
+        kept = meta.Meta(
+            attempts=memory.attempts,
+            interrupted=memory.interrupted,
+            retry_sec=memory.retry_sec,
+            ino=ino,
+        )
+        meta.save(self.spool, name, kept)
+
+    def leave(self, name: str, to: JobState) -> bool:
+        """Move a queued job out of the queue; False if its file was gone."""
+        try:
+            moves.move(self.spool, name, "queue", DIRECTORY_OF[to])
+        except NoSuchJob:
+            return False
+        meta.drop(self.spool, name)
+        return True
+
+    # Recovering
+
+    def find_run(self, name: str, number: int) -> FoundRun:
+        """Read what a run left behind: whose it was, and its own word on its end."""
+        record = runs.read_record(self.spool, name, number) if number else None
+        witness = runs.read_witness(self.spool, name, number) if number else None
+        return FoundRun(number, str((record or {}).get("manager", "")), witness)
+
+
+def end_of(found: FoundRun, *, has_done_if: bool) -> RunEnd | None:
+    """Read a witness as the end of a run; None where there is none."""
+    if found.witness is None:
+        return None
+    return witness_end(
+        found.witness.service_result,
+        found.witness.exit_code,
+        found.witness.exit_status,
+        has_done_if=has_done_if,
+    )
+
+
+def _home(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return "/"

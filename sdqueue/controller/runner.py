@@ -1,0 +1,318 @@
+"""Doing what the core wants done, and telling it what came of it.
+
+One coroutine for each kind of action; `ACTIONS` joins them. The order of writing is what a crash
+at any instant depends on:
+
+    start   run directory → file to running/ (durable) → StartTransientUnit → Claimed, Started
+    end     run.json (durable) → memory (durable) → file out of running/ (durable) → Settled
+
+Killed between any two of these, the next controller's reconciliation reaches the same end. When the
+disk refuses a step, nothing further is done: the step is tried again until the disk is well.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from sdqueue.bus.systemd import Systemd, reaction
+from sdqueue.controller.asking import ask, check_properties
+from sdqueue.controller.blockers import find_blocker
+from sdqueue.controller.places import Places, end_of
+from sdqueue.controller.units import Run, run_end
+from sdqueue.core import actions as act
+from sdqueue.core import events as ev
+from sdqueue.core.checks import answers, done_if_script, script, verdict
+from sdqueue.core.model import Code, Job, JobState, QueueState, Reason
+from sdqueue.core.results import RunEnd
+from sdqueue.core.spec import JobSpec
+from sdqueue.core.unit import job_properties
+from sdqueue.sensors import shortage
+from sdqueue.words import names
+from sdqueue.words.errors import BusError, BusGone, NoSuchJob, RemoteError, SpoolError
+
+RETRY_SEC = 2.0
+REFUSAL_SEC = 1.0
+"""How long to wait where PID 1 refused, and whoever made it refuse is gone already."""
+
+T = TypeVar("T")
+
+
+class Shell(Protocol):
+    """What the runner needs of the controller around it."""
+
+    state: QueueState
+    places: Places
+
+    def post(self, event: ev.Event) -> None: ...
+
+    def spawn(self, work: Coroutine[object, object, None]) -> None: ...
+
+    def trouble(self, source: str, what: str | None) -> None: ...
+
+    def relook(self, name: str) -> None: ...
+
+
+class Runner:
+    """Does actions. `state` is read here, never changed.
+
+    `systemd` is None while there is no bus; `runs` are the units that were started and have not
+    ended, by unit name.
+    """
+
+    def __init__(self, shell: "Shell") -> None:
+        self.state = shell.state
+        self.places = shell.places
+        self.post = shell.post
+        self._shell = shell
+        self.systemd: Systemd | None = None
+        self.runs: dict[str, Run] = {}
+        self._starting: set[str] = set()
+        self._collecting: set[str] = set()
+
+    def is_busy(self, name: str) -> bool:
+        """Say whether a task here will report on that job: no reconciliation may judge it now."""
+        return name in self._starting or name in self._collecting
+
+    async def do(self, action: act.Action) -> None:
+        """Do one action to its end."""
+        await ACTIONS[type(action)](self, action)
+
+    # Starting
+
+    async def start(self, action: act.Start) -> None:
+        """Claim a job and start its unit."""
+        job = self.state.jobs[action.name]
+        self._starting.add(job.name)
+        try:
+            await self._claim_and_start(job, action.attempt)
+        finally:
+            self._starting.discard(job.name)
+
+    async def _claim_and_start(self, job: Job, attempt: int) -> None:
+        spec = _spec(job)
+        try:
+            run = await asyncio.to_thread(self.places.claim, spec, attempt)
+        except NoSuchJob:
+            self.post(ev.NotClaimed(job.name, gone=True))
+            return
+        except SpoolError as error:
+            await self._sit_out(f"start of {job.name}", error)
+            self.post(ev.NotClaimed(job.name))
+            return
+        self.post(ev.Claimed(job.name, run))
+        context = self.places.context(spec, attempt, run)
+        lane = self.state.lanes[spec.lane].lane
+        tracked = self.track(job.name, spec)
+        try:
+            answer = await self._manager().start_transient(
+                job.unit, job_properties(spec, lane, context)
+            )
+        except RemoteError as error:
+            self.runs.pop(job.unit, None)
+            await self._not_started(job, run, error)
+        except BusError:
+            # The outcome is unknown: the next reconciliation finds the unit, or does not.
+            self.runs.pop(job.unit, None)
+        else:
+            tracked.accepted(answer.id)
+
+    def track(self, name: str, spec: JobSpec) -> Run:
+        """Collect from now on what the bus says of a job's unit."""
+
+        def on_started(run: Run) -> None:
+            self.post(ev.Started(name, run.unit_job, run.invocation, run.pid))
+
+        run = Run(names.unit_of_job(name), on_started, self._collector(name, spec))
+        self.runs[run.unit] = run
+        return run
+
+    def _collector(self, name: str, spec: JobSpec) -> Callable[[Run, str], None]:
+        def on_ended(run: Run, result: str) -> None:
+            self._collecting.add(name)
+            self._shell.spawn(self._collect(name, spec, run, result))
+
+        return on_ended
+
+    async def _not_started(self, job: Job, run: int, error: RemoteError) -> None:
+        """Take a claim back after a refusal, or fail the job if its unit can't be built."""
+        if reaction(error) == "invalid":
+            end = RunEnd(job_result="unbuildable", service_result=error.text or error.name)
+            self.post(ev.Ended(job.name, end))
+            return
+        reason = await self._refusal(job.lane, error)
+        await self._persist(self.places.unclaim, job.name, run)
+        self.post(ev.Refused(job.name, reason))
+
+    async def _refusal(self, lane: str, error: RemoteError) -> Reason:
+        """Say who stands in the way. The error's text is only used where nobody is found."""
+        lanes = self.state.lanes[lane].lane
+        blocker = await find_blocker(self._manager(), lanes)
+        if blocker:
+            return Reason(Code.REFUSED, f"refused by the service manager: {blocker} runs", blocker)
+        again = time.time() + REFUSAL_SEC
+        return Reason(Code.REFUSED, f"refused by the service manager: {error.text}", "", again)
+
+    # Ending
+
+    async def _collect(self, name: str, spec: JobSpec, run: Run, result: str) -> None:
+        """Read how a run ended, from its unit if it is still loaded, and tell the queue."""
+        try:
+            end = await self._read_end(name, spec, run, result)
+        except BusError:
+            return  # the next reconciliation reads it
+        finally:
+            self._collecting.discard(name)
+            self.runs.pop(run.unit, None)
+        self.post(ev.Ended(name, end))
+
+    async def _read_end(self, name: str, spec: JobSpec, run: Run, result: str) -> RunEnd:
+        """Read a run's end: from the unit while it is loaded, from what the bus said of it, or
+        from what it wrote down itself."""
+        manager = self._manager()
+        properties: Mapping[str, object] = run.properties
+        if result != "done":
+            properties = await manager.unit_properties(run.unit) or properties
+        end = run_end(properties, result, has_done_if=bool(spec.done_if))
+        if result == "canceled":
+            going_down = (await manager.manager_properties()).get("SystemState") == "stopping"
+            return replace(end, stopping=going_down)
+        if end.main_code or not self.state.jobs[name].run:
+            return end
+        found = await asyncio.to_thread(self.places.find_run, name, self.state.jobs[name].run)
+        return end_of(found, has_done_if=bool(spec.done_if)) or end
+
+    async def settle(self, action: act.Settle) -> None:
+        """Write the end of a run down, then let the unit go."""
+        superseded = await self._persist(self.places.settle, action)
+        await self._let_go(names.unit_of_job(action.name))
+        self.post(ev.Settled(action.name, action, superseded))
+        if superseded:
+            self._shell.relook(action.name)
+
+    async def _let_go(self, unit: str) -> None:
+        """Have PID 1 forget a unit that failed; one that ended well is forgotten already."""
+        try:
+            await self._manager().reset_failed(unit)
+        except BusError:
+            return
+
+    async def skip(self, action: act.Skip) -> None:
+        """Move a queued job to done/."""
+        await self._leave(action, JobState.DONE)
+
+    async def park(self, action: act.Park) -> None:
+        """Move a queued job to parked/."""
+        await self._leave(action, JobState.PARKED)
+
+    async def _leave(self, action: act.Skip | act.Park, to: JobState) -> None:
+        moved = await self._persist(self.places.leave, action.name, to)
+        self.post(ev.Settled(action.name, action, vanished=not moved))
+
+    async def stop_unit(self, action: act.StopUnit) -> None:
+        """Stop a unit; that it is gone already is as good."""
+        try:
+            await self._manager().stop_unit(action.unit)
+        except BusError:
+            return
+
+    # Checking
+
+    async def check(self, action: act.Check) -> None:
+        """Ask DONE_IF and REQUIRES of some jobs in one unit of their lane."""
+        jobs = [self.state.jobs[name] for name in action.names if name in self.state.jobs]
+        specs = [_spec(job) for job in jobs]
+        try:
+            lines = await self._ask(action.lane, names.unit_of_checks(action.lane), specs, script)
+        except BusError as error:
+            await self._not_checked(action, error)
+            return
+        for spec, answer in zip(specs, answers(specs, lines), strict=True):
+            self.post(_as_event(spec.name, answer.reached, answer.done, answer.gate))
+
+    async def _not_checked(self, action: act.Check, error: BusError) -> None:
+        for name in action.names:
+            self.post(ev.NotChecked(name))
+        if isinstance(error, RemoteError):
+            reason = await self._refusal(action.lane, error)
+            self.post(ev.ChecksRefused(action.lane, reason))
+            self.post(ev.UnitGone(names.unit_of_checks(action.lane)))
+
+    async def verify(self, action: act.Verify) -> None:
+        """Ask DONE_IF of one job whose run failed."""
+        spec = _spec(self.state.jobs[action.name])
+        unit = names.unit_of_verdict(action.name)
+        try:
+            lines = await self._ask(spec.lane, unit, [spec], lambda jobs: done_if_script(jobs[0]))
+        except BusError:
+            lines = []
+        self.post(ev.Verified(action.name, verdict(lines)))
+
+    async def _ask(
+        self, lane: str, unit: str, specs: list[JobSpec], write: Callable[[list[Any]], str]
+    ) -> list[str]:
+        limit_sec = self.state.config.check_timeout_usec / 1e6
+        contexts = [self.places.check_context(spec, limit_sec) for spec in specs]
+        properties = check_properties(
+            self.state.lanes[lane].lane,
+            contexts,
+            user=self.places.user_of(specs[0]),
+            system=self.places.system,
+        )
+        return await ask(self._manager(), unit, properties, write(contexts))
+
+    async def measure(self, action: act.Measure) -> None:
+        """Look whether the box has the memory and disk that a job asks for."""
+        job = self.state.jobs.get(action.name)
+        if job is None:
+            return  # its file is gone
+        spec = _spec(job)
+        lane = self.state.lanes[spec.lane].lane
+        self.post(ev.Measured(action.name, await asyncio.to_thread(shortage, spec, lane)))
+
+    # Underneath
+
+    def _manager(self) -> Systemd:
+        if self.systemd is None:
+            raise BusGone("there is no connection to the service manager now")
+        return self.systemd
+
+    async def _persist(self, work: Callable[..., T], *arguments: object) -> T:
+        """Do a step on disk, again and again until the disk takes it; say so meanwhile."""
+        while True:
+            try:
+                done = await asyncio.to_thread(work, *arguments)
+            except SpoolError as error:
+                await self._sit_out(work.__name__, error)
+            else:
+                return done
+
+    async def _sit_out(self, what: str, error: SpoolError) -> None:
+        """Have nothing new start for a while, since the disk refused something."""
+        self._shell.trouble(what, str(error))
+        await asyncio.sleep(RETRY_SEC)
+        self._shell.trouble(what, None)
+
+
+def _spec(job: Job) -> JobSpec:
+    assert job.spec is not None, f"{job.name} has no readable file"
+    return job.spec
+
+
+def _as_event(
+    name: str, reached: bool, done: bool, gate: Reason | None
+) -> ev.Checked | ev.NotChecked:
+    return ev.Checked(name, done, gate) if reached else ev.NotChecked(name)
+
+
+ACTIONS: dict[type, Callable[[Runner, Any], Awaitable[None]]] = {
+    act.Start: Runner.start,
+    act.Check: Runner.check,
+    act.Measure: Runner.measure,
+    act.Verify: Runner.verify,
+    act.Settle: Runner.settle,
+    act.Skip: Runner.skip,
+    act.Park: Runner.park,
+    act.StopUnit: Runner.stop_unit,
+}

@@ -1,0 +1,154 @@
+"""`org.sdqueue1` on the bus: what the queue answers, and the requests that it takes.
+
+Everything that is read comes from `core.view`, so the bus, `status` and `why` can't disagree. Rows
+travel as a{sv}; a value that does not apply is left out.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sdqueue import __version__
+from sdqueue.bus.connection import Bus
+from sdqueue.bus.interface import Interface, Method, Property, SignalSpec, args
+from sdqueue.bus.service import Request, Service
+from sdqueue.bus.tree import ObjectTree
+from sdqueue.bus.wire import Variant
+from sdqueue.core import actions as act
+from sdqueue.core import events as ev
+from sdqueue.core.model import Job, JobState
+from sdqueue.core.view import Row, job_row, lane_row, plan_rows, why
+from sdqueue.words.errors import NoSuchJob, SpoolBusy, UsageError, WrongState
+from sdqueue.words.names import job_name
+
+if TYPE_CHECKING:
+    from sdqueue.controller.controller import Controller
+
+NAME = "org.sdqueue1"
+PATH = "/org/sdqueue1"
+MANAGER = f"{NAME}.Manager"
+FEATURES = ("list", "why", "plan", "cancel", "pause", "events")
+"""What a client can ask for by name, and fail closed where it is missing."""
+
+
+class QueueService:
+    """Serves one controller on one bus."""
+
+    def __init__(self, controller: "Controller", bus: Bus) -> None:
+        self._controller = controller
+        self._bus = bus
+        tree = ObjectTree()
+        tree.add(PATH, controller, INTERFACE)
+        self._service = Service(bus, tree)
+
+    async def open(self) -> None:
+        """Serve, then take the name; SpoolBusy if another controller of this bus has it."""
+        self._service.start()
+        if not await self._bus.request_name(NAME):
+            raise SpoolBusy(
+                f"another controller owns {NAME} on this bus: one bus has one queue. Stop it, or"
+                " give this one a user manager of its own"
+            )
+
+    def announce(self, action: act.Log) -> None:
+        """Tell who listens of one event, as it stands in events.jsonl."""
+        self._service.emit(PATH, INTERFACE, "Event", action.event, action.job, row(action.fields))
+
+
+def row(values: Mapping[str, object]) -> dict[str, Variant]:
+    """Give a row as a{sv}."""
+    return {key: _variant(value) for key, value in values.items() if value is not None}
+
+
+def _variant(value: object) -> Variant:
+    for kind, signature in _SIGNATURES:
+        if isinstance(value, kind):
+            return Variant(signature, row(value) if isinstance(value, dict) else value)
+    raise TypeError(f"no D-Bus type for {value!r}")
+
+
+_SIGNATURES: tuple[tuple[type, str], ...] = (
+    (bool, "b"),
+    (int, "x"),
+    (float, "d"),
+    (str, "s"),
+    (list, "as"),
+    (dict, "a{sv}"),
+)
+
+
+def _rows(rows: list[Row]) -> list[dict[str, Variant]]:
+    return [row(each) for each in rows]
+
+
+def _list_jobs(_request: Request, queue: "Controller", wanted: list[str]) -> object:
+    names = [job_name(each) for each in wanted] or list(queue.state.jobs)
+    jobs = [queue.state.jobs[name] for name in names if name in queue.state.jobs]
+    return _rows([job_row(queue.state, job, queue.planned) for job in jobs])
+
+
+def _list_lanes(_request: Request, queue: "Controller") -> object:
+    return _rows([lane_row(lane, queue.planned) for lane in queue.state.lanes.values()])
+
+
+def _plan(_request: Request, queue: "Controller") -> object:
+    return _rows(plan_rows(queue.state, queue.planned))
+
+
+def _why(_request: Request, queue: "Controller", name: str) -> object:
+    return _rows(why(queue.state, _job(queue, name), queue.planned))
+
+
+async def _cancel(request: Request, queue: "Controller", name: str) -> str:
+    job = _job(queue, name)
+    who = await request.credentials()
+    queue.post(ev.CancelAsked(job.name, who.uid))
+    return "parked" if job.state is JobState.QUEUED else "stopping"
+
+
+def _pause(_request: Request, queue: "Controller", lane: str, paused: bool) -> None:
+    if lane not in queue.state.lanes:
+        lanes = ", ".join(queue.state.lanes)
+        raise UsageError(f"there is no lane {lane!r}; the lanes are {lanes}")
+    queue.post(ev.LanePaused(lane, paused))
+
+
+def _job(queue: "Controller", name: str) -> Job:
+    name = job_name(name)
+    job = queue.state.jobs.get(name)
+    if job:
+        return job
+    if name in queue.state.ended:
+        raise WrongState(f"{name} is {queue.state.ended[name]} already")
+    raise NoSuchJob(f"there is no job {name!r}")
+
+
+def _halted(queue: "Controller") -> str:
+    halt = queue.state.halt
+    return halt.detail if halt else ""
+
+
+INTERFACE = Interface(
+    MANAGER,
+    methods=(
+        Method("ListJobs", _list_jobs, args("names:as"), args("jobs:aa{sv}")),
+        Method("ListLanes", _list_lanes, gives=args("lanes:aa{sv}")),
+        Method("Plan", _plan, gives=args("jobs:aa{sv}")),
+        Method("Why", _why, args("name:s"), args("chain:aa{sv}")),
+        Method("CancelJob", _cancel, args("name:s"), args("effect:s")),
+        Method("PauseLane", _pause, args("lane:s", "paused:b")),
+    ),
+    properties=(
+        Property("Version", "s", lambda _queue: __version__, "const"),
+        Property("Features", "as", lambda _queue: list(FEATURES), "const"),
+        Property("Spool", "s", lambda queue: queue.places.spool.root, "const"),
+        Property("Halted", "s", _halted, "false"),
+        Property("Queued", "u", lambda queue: _count(queue, JobState.QUEUED), "false"),
+        Property("Running", "u", lambda queue: _count(queue, JobState.RUNNING), "false"),
+        Property("Trouble", "as", lambda queue: queue.troubles, "false"),
+    ),
+    signals=(SignalSpec("Event", args("event:s", "job:s", "fields:a{sv}")),),
+)
+
+
+def _count(queue: "Controller", state: JobState) -> int:
+    return sum(job.state is state for job in queue.state.jobs.values())

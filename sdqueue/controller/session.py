@@ -1,0 +1,216 @@
+"""One connection to the service manager, from the reconciliation that opens it to its end.
+
+Subscribe first, then look: what happens while we look comes as a signal after it. The same
+`reconcile` runs when the session opens, when the manager owns its name again, and when it has
+reloaded; there is no other way to recover.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sdqueue.bus.connection import Bus
+from sdqueue.bus.systemd import (
+    JobRemoved,
+    ManagerBack,
+    ManagerGone,
+    Reloading,
+    Systemd,
+    SystemdEvent,
+    UnitChanged,
+    UnitListed,
+    UnitRemoved,
+)
+from sdqueue.controller.lane_units import ensure_lane_units
+from sdqueue.controller.manager import manager_id, still_starting
+from sdqueue.controller.places import end_of
+from sdqueue.controller.service import QueueService
+from sdqueue.controller.units import run_end
+from sdqueue.core import actions as act
+from sdqueue.core import events as ev
+from sdqueue.core.model import Code, Job, Phase, Reason
+from sdqueue.core.reconcile import RUNNING_STATES, UnitView, reconcile
+from sdqueue.words import names
+from sdqueue.words.errors import BusError, BusGone
+
+if TYPE_CHECKING:
+    from sdqueue.controller.controller import Controller
+
+PREFIX = "sdqueue-"
+OURS = ("sdqueue-job-*.service", "sdqueue-check-*.service", "sdqueue-ask-*.service")
+JUDGED = frozenset({Phase.UNKNOWN, Phase.CLAIMING, Phase.ACTIVE})
+STARTED_POLL_SEC = 1.0
+WAITING_FOR = "{} has not finished starting"
+
+
+class Session:
+    """What the controller has while it is connected."""
+
+    def __init__(self, controller: "Controller", bus: Bus) -> None:
+        self._controller = controller
+        self._runner = controller.runner
+        self._bus = bus
+        self._systemd = Systemd(bus, self._on_event, prefixes=(PREFIX,))
+        self._service = QueueService(controller, bus)
+        self._is_reloading = False
+        self.is_ready = False
+
+    async def open(self) -> None:
+        """Take the bus name, see that the lanes' units are there, reconcile, let jobs start."""
+        await self._systemd.subscribe()
+        await self._service.open()
+        await self._ensure_lane_units()
+        await self._reconcile()
+        self._controller.use(self._systemd)
+        self._controller.spawn(self._wait_started())
+
+    async def _ensure_lane_units(self) -> None:
+        controller = self._controller
+        directory = controller.options.runtime_unit_dir
+        await ensure_lane_units(self._systemd, controller.state.config, directory)
+
+    def announce(self, action: act.Log) -> None:
+        """Tell who listens on the bus of an event."""
+        self._service.announce(action)
+
+    # Signals
+
+    def _on_event(self, event: SystemdEvent) -> None:
+        handler = HANDLERS.get(type(event))
+        if handler:
+            handler(self, event)
+
+    def _on_changed(self, event: UnitChanged) -> None:
+        if run := self._runner.runs.get(event.unit):
+            run.changed(event)
+
+    def _on_job_removed(self, event: JobRemoved) -> None:
+        if run := self._runner.runs.get(event.unit):
+            run.job_removed(event)
+        elif not event.unit.startswith(PREFIX):
+            # A stranger's: if a lane waits for it, it waits no longer.
+            self._controller.post(ev.UnitGone(event.unit))
+
+    def _on_unit_removed(self, event: UnitRemoved) -> None:
+        if self._is_reloading:
+            return
+        if run := self._runner.runs.get(event.unit):
+            run.gone()
+        self._controller.post(ev.UnitGone(event.unit))
+
+    def _on_reloading(self, event: Reloading) -> None:
+        self._is_reloading = event.active
+        if not event.active:
+            self._controller.spawn(self._reconcile_again())
+
+    def _on_gone(self, _event: ManagerGone) -> None:
+        reason = Reason(Code.STARTING, "the service manager is not on the bus")
+        self._controller.post(ev.Halted(reason))
+
+    def _on_back(self, _event: ManagerBack) -> None:
+        self._is_reloading = False
+        self._controller.spawn(self._resubscribe())
+
+    async def _resubscribe(self) -> None:
+        try:
+            await self._systemd.subscribe()
+        except BusError:
+            return
+        await self._reconcile_again()
+        self._controller.spawn(self._wait_started())
+
+    async def _reconcile_again(self) -> None:
+        try:
+            await self._reconcile()
+        except BusGone:
+            return  # the next session reconciles
+
+    # Reconciliation
+
+    async def _reconcile(self) -> None:
+        """Compare what the queue believes with what the manager has, and tell the difference."""
+        places = self._controller.places
+        places.manager = await manager_id(self._systemd, places.boot)
+        listed = {unit.name: unit for unit in await self._systemd.list_units(OURS)}
+        state, post = self._controller.state, self._controller.post
+        judged = [job for job in state.jobs.values() if self._is_judged(job)]
+        for job in judged:
+            post(await self._judge(job, listed.get(job.unit)))
+        for unit in listed.values():
+            await self._see_stranger(unit)
+        for lane in state.lanes.values():
+            for name, holder in lane.occupants.items():
+                if name not in listed and not self._runner.is_busy(holder):
+                    post(ev.UnitGone(name))
+
+    def _is_judged(self, job: Job) -> bool:
+        return job.phase in JUDGED and not self._runner.is_busy(job.name)
+
+    async def _judge(self, job: Job, unit: UnitListed | None) -> ev.Event:
+        places = self._controller.places
+        found = await asyncio.to_thread(places.find_run, job.name, job.run)
+        has_done_if = bool(job.spec and job.spec.done_if)
+        view = await self._view(unit, has_done_if=has_done_if) if unit else None
+        witness = end_of(found, has_done_if=has_done_if)
+        same = found.manager == places.manager
+        answer = reconcile(job.name, view, witness, same_manager=same)
+        if isinstance(answer, ev.Reattached) and view:
+            self._follow(job, view)
+        return answer
+
+    async def _view(self, unit: UnitListed, *, has_done_if: bool) -> UnitView | None:
+        """Look at one listed unit; None where it is gone, or was never more than a name."""
+        properties = await self._systemd.unit_properties(unit.name)
+        if properties is None:
+            return None
+        active = str(properties.get("ActiveState", ""))
+        end = run_end(properties, "failed", has_done_if=has_done_if)
+        return UnitView(active, unit.job_id, end.invocation, end if active == "failed" else None)
+
+    def _follow(self, job: Job, view: UnitView) -> None:
+        """Collect again what the bus says of a unit that runs since before this session."""
+        if job.spec and job.unit not in self._runner.runs:
+            run = self._runner.track(job.name, job.spec)
+            run.is_started = True
+            run.accepted(view.unit_job)
+
+    async def _see_stranger(self, unit: UnitListed) -> None:
+        """Let a running unit that the queue does not believe in hold its lane."""
+        state = self._controller.state
+        job = names.job_of_unit(unit.name)
+        if unit.active_state not in RUNNING_STATES or (job and job in state.jobs):
+            return
+        properties = await self._systemd.unit_properties(unit.name)
+        slice_name = str(properties.get("Slice", "")) if properties else ""
+        for lane in state.lanes:
+            if slice_name == names.slice_of_lane(lane):
+                self._controller.post(ev.UnitSeen(lane, unit.name))
+
+    # Starting up
+
+    async def _wait_started(self) -> None:
+        """Let the queue start jobs once the box and its manager have finished starting."""
+        deadline = asyncio.get_running_loop().time() + (
+            self._controller.state.config.startup_wait_usec / 1e6
+        )
+        system = self._controller.options.system
+        while (late := await still_starting(self._systemd, system=system)) is not None:
+            if asyncio.get_running_loop().time() > deadline:
+                self._controller.journal.write(
+                    "error", "-", {"what": f"{WAITING_FOR.format(late)}; starting all the same"}
+                )
+                break
+            self._controller.post(ev.Halted(Reason(Code.STARTING, WAITING_FOR.format(late))))
+            await asyncio.sleep(STARTED_POLL_SEC)
+        self.is_ready = True
+        self._controller.ready()
+
+
+HANDLERS: dict[type, Callable[[Session, Any], None]] = {
+    UnitChanged: Session._on_changed,
+    JobRemoved: Session._on_job_removed,
+    UnitRemoved: Session._on_unit_removed,
+    Reloading: Session._on_reloading,
+    ManagerGone: Session._on_gone,
+    ManagerBack: Session._on_back,
+}

@@ -1,0 +1,138 @@
+"""The queue as people ask for it: jobs, lanes, the plan, and the chain of reasons. Pure.
+
+Rows are dicts of plain values, the same for `--json`, the bus and tables; a value that does not
+apply is None. `JOB_KEYS` and `LANE_KEYS` say what is in them, for the manual and for clients.
+"""
+
+from sdqueue.core.model import Code, Job, JobState, LaneState, QueueState, Reason
+from sdqueue.core.plan import Plan, reason
+
+Row = dict[str, object]
+
+JOB_KEYS: dict[str, str] = {
+    "name": "the job's name, without .job",
+    "lane": "the lane it runs in; empty if its file can't be read",
+    "state": "queued, running, done, failed or parked",
+    "reason": "why it does not run: {code, detail, blocker, since, until}; null unless queued",
+    "attempt": "the present or next attempt, from 1; of an ended job the last",
+    "attempts_max": "attempts in all (RETRIES)",
+    "rc": "exit status of the last run as a shell says it; null if none is known",
+    "verified": "DONE_IF's answer after the last run: true, false, or null if not asked",
+    "unit": "the unit that runs it, or would",
+    "since": "unix time from which it is in this state",
+    "run": "number of the present or last run; 0 if none",
+    "invocation": "systemd's invocation id of the present or last run",
+    "description": "DESCRIPTION",
+}
+
+LANE_KEYS: dict[str, str] = {
+    "name": "the lane's name",
+    "state": "free, running, wanted or paused",
+    "slots": "jobs that may run at once",
+    "occupants": "units that hold a slot now",
+    "queued": "jobs that wait",
+    "next": "the job at its head; empty if none",
+    "reason": "why its head does not start; null if nothing stops it",
+    "excludes": "lanes that never run at the same time",
+}
+
+
+def reason_row(why: Reason | None) -> Row | None:
+    """Give a reason as a row."""
+    if why is None:
+        return None
+    return {
+        "code": str(why.code),
+        "detail": why.detail,
+        "blocker": why.blocker,
+        "since": why.since_sec or None,
+        "until": why.until_sec or None,
+    }
+
+
+def job_row(state: QueueState, job: Job, planned: Plan) -> Row:
+    """Give one queued or running job as a row."""
+    return {
+        "name": job.name,
+        "lane": job.lane,
+        "state": str(job.state),
+        "reason": reason_row(reason(state, job, planned)),
+        "attempt": job.attempt,
+        "attempts_max": job.spec.attempts_max if job.spec else 0,
+        "rc": job.outcome.rc if job.outcome else None,
+        "verified": job.outcome.verified if job.outcome else None,
+        "unit": job.unit,
+        "since": job.since_sec,
+        "run": job.run,
+        "invocation": job.invocation,
+        "description": job.spec.description if job.spec else job.problem,
+    }
+
+
+def lane_state(lane: LaneState, planned: Plan) -> str:
+    """Say in one word how a lane is: the one function behind every answer about it."""
+    if lane.paused:
+        return "paused"
+    if lane.occupants:
+        return "running"
+    return "wanted" if len(lane.line) or lane.lane.name in planned.blocks else "free"
+
+
+def lane_row(lane: LaneState, planned: Plan) -> Row:
+    """Give one lane as a row."""
+    name = lane.lane.name
+    return {
+        "name": name,
+        "state": lane_state(lane, planned),
+        "slots": lane.lane.slots,
+        "occupants": list(lane.occupants),
+        "queued": len(lane.line) + len(lane.gated),
+        "next": lane.line.head() or "",
+        "reason": reason_row(planned.blocks.get(name)),
+        "excludes": sorted(lane.lane.excludes),
+    }
+
+
+def plan_rows(state: QueueState, planned: Plan) -> list[Row]:
+    """List every queued job in the order in which the lanes would take them, with its reason."""
+    in_line = [state.jobs[name] for lane in state.lanes.values() for name in lane.line]
+    named = {job.name for job in in_line}
+    aside = [
+        job for job in state.jobs.values() if job.state is JobState.QUEUED and job.name not in named
+    ]
+    return [job_row(state, job, planned) for job in (*in_line, *aside)]
+
+
+def why(state: QueueState, job: Job, planned: Plan) -> list[Row]:
+    """Follow the reasons of a job to what must end first: one row for each step of the way."""
+    chain: list[Row] = []
+    seen: set[str] = set()
+    present: Job | None = job
+    while present and present.name not in seen:
+        seen.add(present.name)
+        cause = reason(state, present, planned)
+        chain.append({"name": present.name, "state": str(present.state), **_cause(cause)})
+        present = _next(state, cause)
+    return chain
+
+
+def _cause(cause: Reason | None) -> Row:
+    if cause is None:
+        return {"code": "", "detail": "it runs", "blocker": ""}
+    return {"code": str(cause.code), "detail": cause.detail, "blocker": cause.blocker}
+
+
+def _next(state: QueueState, cause: Reason | None) -> Job | None:
+    """Find the job that a reason's blocker stands for: named itself, or by its unit."""
+    if cause is None or not cause.blocker:
+        return None
+    if cause.code is Code.AFTER_NOT_DONE and cause.blocker not in state.jobs:
+        return None
+    by_name = state.jobs.get(cause.blocker)
+    if by_name:
+        return by_name
+    for lane in state.lanes.values():
+        holder = lane.occupants.get(cause.blocker)
+        if holder:
+            return state.jobs.get(holder)
+    return None
