@@ -9,7 +9,7 @@ import fcntl
 import os
 from itertools import islice
 
-from sdqueue.spool.files import aside_name, discard, sync_dir, telling, write_new
+from sdqueue.spool.files import aside_name, discard, open_new, sync_all, sync_dir, telling
 from sdqueue.spool.layout import STATES, Spool
 from sdqueue.words.errors import WrongState
 from sdqueue.words.names import SUFFIX, leading_number, numbered_name
@@ -23,8 +23,8 @@ _ALIVE = ("queue", "running", "parked")
 # A directory of more bytes than this has too many names to read for each submit.
 _READ_DIRECTORY_MAX_BYTES = 128 * 1024
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-# So many files are written aside at a time: few enough to leave little behind in a crash.
-_CHUNK = 512
+# So many files are open at a time: few enough for the usual limit of 1024.
+_CHUNK = 256
 Owner = tuple[int, int]
 
 
@@ -60,17 +60,23 @@ def _add_chunk(
     spool: Spool, jobs: list[tuple[str, bytes]], state: str, owner: Owner | None
 ) -> None:
     """Write and sync all, then link all: a sync after each link would cost twice the time."""
-    asides: list[str] = []
+    asides = {name: aside_name(spool.aside_dir) for name, _ in jobs}
+    if len(asides) < len(jobs):
+        raise WrongState("the same name is given to two of the jobs; give each its own.")
+    fds: list[int] = []
     try:
-        for name, data in jobs:
-            aside = aside_name(spool.aside_dir)
-            with telling("write", spool.job_file(state, name)):
-                write_new(aside, data, owner=owner, sync=True)
-            asides.append(aside)
-        for aside, (name, _) in zip(asides, jobs, strict=True):
+        with telling("write to", spool.aside_dir):
+            try:
+                for name, data in jobs:
+                    fds.append(open_new(asides[name], data, owner=owner))
+                sync_all(fds)
+            finally:
+                for fd in fds:
+                    os.close(fd)
+        for name, aside in asides.items():
             _place(spool, aside, name, state)
     finally:
-        for aside in asides:
+        for aside in list(asides.values())[: len(fds)]:
             discard(aside)
 
 

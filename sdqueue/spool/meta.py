@@ -129,6 +129,6 @@ def _typed(record: Any) -> Meta:
         # A time that is no number would never come; a count below zero would never be used up.
         if isinstance(value, float) and not isfinite(value):
             raise ValueError(f"{name} is {value!r}")
-        if name in _COUNTS and value < 0:
+        if name in _COUNTS and values[name] < 0:
             raise ValueError(f"{name} is {value!r}")
     return Meta(**values)
