@@ -22,6 +22,8 @@ from sdqueue.core.results import RunEnd
 
 Answer = Reattached | Ended | Lost
 
+_DOWN = {("signal", "killed", 15), ("signal", "killed", 9), ("timeout", "killed", 9)}
+
 RUNNING_STATES = frozenset({"activating", "active", "reloading", "deactivating"})
 
 
@@ -66,5 +68,9 @@ def reconcile(
 
 
 def _killed_on_the_way_down(end: RunEnd) -> bool:
-    """Say whether a run's end looks like a shutdown's: units are stopped with SIGTERM, SIGKILL."""
-    return end.service_result == "signal" and end.main_status in (9, 15)
+    """Say whether a run's end looks like a shutdown's: SIGTERM, and SIGKILL for what is deaf to it.
+
+    For the deaf ones systemd says `timeout`, as it does where the wall clock ran out: in doubt the
+    attempt is not spent.
+    """
+    return (end.service_result, end.main_code, end.main_status) in _DOWN

@@ -19,6 +19,7 @@ class Verdict(StrEnum):
     TIMEOUT = "timeout"
     KILLED = "killed"
     NOT_RUN = "not-run"
+    UNBUILDABLE = "unbuildable"
     STOPPED = "stopped"
     SHUTDOWN = "shutdown"
     ENVIRONMENT = "environment"
@@ -26,7 +27,14 @@ class Verdict(StrEnum):
 
 SUCCESSES = frozenset({Verdict.DONE, Verdict.LEFT_CHILDREN})
 SPENDS = frozenset(
-    {Verdict.FAILED, Verdict.UNVERIFIED, Verdict.TIMEOUT, Verdict.KILLED, Verdict.NOT_RUN}
+    {
+        Verdict.FAILED,
+        Verdict.UNVERIFIED,
+        Verdict.TIMEOUT,
+        Verdict.KILLED,
+        Verdict.NOT_RUN,
+        Verdict.UNBUILDABLE,
+    }
 )
 ASK_DONE_IF = frozenset({Verdict.FAILED, Verdict.TIMEOUT, Verdict.KILLED})
 """After these DONE_IF is asked too: what a retry would find before it starts is found now."""
@@ -36,8 +44,8 @@ ASK_DONE_IF = frozenset({Verdict.FAILED, Verdict.TIMEOUT, Verdict.KILLED})
 class RunEnd:
     """How a run ended, in systemd's words.
 
-    `job_result` is JobRemoved's (empty when known from the witness), `service_result` the unit's
-    Result=. `main_code` is `exited`, `killed`, `dumped`, or empty where ExecStart= never ran;
+    `job_result` is JobRemoved's (empty when known from the witness), or `unbuildable` where the
+    manager would not make the unit at all; `service_result` is the unit's Result=, or its words. `main_code` is `exited`, `killed`, `dumped`, or empty where ExecStart= never ran;
     `post_status` is the exit status of ExecStartPost= (the DONE_IF test), None where it did not
     run, was killed, or is not known. `stopping`: the service manager was going down.
     """
@@ -108,10 +116,16 @@ def _set(*words: str) -> frozenset[str]:
     return frozenset(words)
 
 
+_NEVER_RAN = _set(
+    *("dependency", "assert", "skipped", "invalid", "unsupported", "collected", "once", "frozen"),
+    "concurrency",
+)
+
 TABLE: tuple[Row, ...] = (
+    Row(Verdict.UNBUILDABLE, job_results=_set("unbuildable")),
     Row(Verdict.SHUTDOWN, job_results=_set("canceled"), stopping=True),
     Row(Verdict.STOPPED, job_results=_set("canceled")),
-    Row(Verdict.ENVIRONMENT, job_results=_set("dependency", "assert", "skipped", "invalid")),
+    Row(Verdict.ENVIRONMENT, job_results=_NEVER_RAN),
     Row(Verdict.DONE, service_results=_set("success"), mains=_set("ok")),
     Row(Verdict.ENVIRONMENT, service_results=_set("success", "exec-condition"), mains=_set("none")),
     Row(
@@ -122,8 +136,11 @@ TABLE: tuple[Row, ...] = (
     ),
     Row(Verdict.TIMEOUT, service_results=_set("timeout")),
     Row(Verdict.NOT_RUN, service_results=_set("resources")),
+    Row(Verdict.KILLED, service_results=_set("oom-kill", "watchdog")),
+    # What else can fail once both exited 0 is the witness, and the run itself was good.
+    Row(Verdict.DONE, mains=_set("ok"), confirmed=True),
     Row(Verdict.UNVERIFIED, mains=_set("ok")),
-    Row(Verdict.KILLED, service_results=_set("signal", "core-dump", "oom-kill", "watchdog")),
+    Row(Verdict.KILLED, service_results=_set("signal", "core-dump")),
     Row(Verdict.KILLED, mains=_set("killed")),
     Row(Verdict.FAILED, mains=_set("nonzero")),
     Row(Verdict.NOT_RUN),
@@ -138,6 +155,7 @@ WORDS: dict[Verdict, str] = {
     Verdict.TIMEOUT: "TIMEOUT passed",
     Verdict.KILLED: "ended by {result} (status {rc})",
     Verdict.NOT_RUN: "could not be run: {result}",
+    Verdict.UNBUILDABLE: "its unit could not be made: {result}",
     Verdict.STOPPED: "stopped by somebody",
     Verdict.SHUTDOWN: "the service manager went down",
     Verdict.ENVIRONMENT: "did not start: {result}",
@@ -173,7 +191,9 @@ def _verified(verdict: Verdict, end: RunEnd) -> bool | None:
 def _words(verdict: Verdict, end: RunEnd) -> str:
     if verdict is Verdict.NOT_RUN and end.main_status in EXEC_STATUS:
         return f"could not be run: {end.main_status}/{EXEC_STATUS[end.main_status]}"
-    result = end.job_result if verdict is Verdict.ENVIRONMENT else end.service_result
+    result = end.service_result
+    if verdict is Verdict.ENVIRONMENT and end.job_result != "done":
+        result = end.job_result or result
     return WORDS[verdict].format(rc=end.rc, result=result or "no result")
 
 
