@@ -118,7 +118,7 @@ def _checked(state: QueueState, job: Job, event: ev.Checked, now_sec: float) -> 
         return [Skip(job.name)]
     if event.gate:
         return close_gate(state, job, event.gate, now_sec)
-    job.checked, job.gated_sec = True, 0.0
+    job.checked, job.gate = True, None
     return place(state, job, now_sec)
 
 
@@ -131,7 +131,7 @@ def _not_checked(
 def _measured(state: QueueState, job: Job, event: ev.Measured, now_sec: float) -> list[Action]:
     if event.shortage:
         return close_gate(state, job, event.shortage, now_sec)
-    job.measured = True
+    job.measured, job.gate = True, None
     return place(state, job, now_sec)
 
 

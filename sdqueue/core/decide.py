@@ -48,7 +48,8 @@ def _announce_lane(state: QueueState, lane: LaneState, block: Reason) -> list[Ac
     head = lane.line.head()
     if head is None:
         return []
-    actions = announce(state.jobs[head], block)
+    job = state.jobs[head]
+    actions = [] if job.gate else announce(job, block)
     crowded = len(lane.line) > 1
     if crowded and not lane.crowded:
         detail = f"{len(lane.line) - 1} jobs are behind {head}"

@@ -137,7 +137,8 @@ class Job:
     `spec` is None where the file can't be understood; `lane` is empty then. `run` numbers the
     present run, `wait` is the reason of its own for which it is ASIDE, `announced` the code of
     the last `wait` event. `checked` and `measured`: asked and found runnable since it last
-    waited. `gated_sec` is when its gate first said no. Times are unix seconds.
+    waited. `gate` is what its gate said last, and stays the reason
+    while it is in line to be asked again. Times are unix seconds.
     """
 
     name: str
@@ -153,7 +154,7 @@ class Job:
     announced: Code | None = None
     checked: bool = False
     measured: bool = False
-    gated_sec: float = 0.0
+    gate: Reason | None = None
     cancel_uid: int | None = None
     outcome: Outcome | None = None
     end: RunEnd | None = None

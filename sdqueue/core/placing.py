@@ -169,8 +169,8 @@ def close_gate(state: QueueState, job: Job, gate: Reason, now_sec: float) -> lis
     lane = state.lanes[job.lane]
     due = now_sec + state.config.recheck_usec / 1e6
     lane.recheck_sec = min(filter(None, (lane.recheck_sec, due)))
-    job.gated_sec = job.gated_sec or now_sec
-    return set_aside(state, job, replace(gate, since_sec=job.gated_sec))
+    job.gate = replace(gate, since_sec=job.gate.since_sec if job.gate else now_sec)
+    return set_aside(state, job, job.gate)
 
 
 def ring(state: QueueState, now_sec: float) -> list[Action]:

@@ -229,6 +229,8 @@ def _in_line(state: QueueState, job: Job, planned: Plan) -> Reason:
     head = lane.line.head()
     if any(isinstance(step, Start) and step.name == job.name for step in planned.steps):
         return Reason(Code.STARTS_NOW, "it is about to start")
+    if job.gate:
+        return job.gate
     if head == job.name and job.lane in planned.blocks:
         return planned.blocks[job.lane]
     if head == job.name:
