@@ -198,14 +198,16 @@ def simplify_path(path: str) -> str:
 
 
 def path_is_normalized(path: str) -> bool:
-    """Say whether a path is not empty, short enough and has no ".", ".." or empty part.
+    """Say whether a path is not empty, not too long and has no ".", ".." or empty part.
 
     Re-enacts path_is_normalized(), src/basic/path-util.c, v252: a slash at the end is accepted.
     """
-    size = len(path.encode("utf-8", "surrogateescape"))
-    parts = path.split("/")
+    data = path.encode("utf-8", "surrogateescape")
+    parts = data.split(b"/")
     return (
-        0 < size < PATH_MAX and "//" not in path and not any(part in (".", "..") for part in parts)
+        0 < len(data) < PATH_MAX
+        and b"//" not in data
+        and not any(part in (b".", b"..") or len(part) > NAME_MAX for part in parts)
     )
 
 
@@ -305,7 +307,7 @@ def _valid(name: str) -> str:
 def _hashed(name: str, unit_type: str) -> str:
     """Shorten a name with a hash of all of it, as unit_name_hash_long() does, v252."""
     room = NAME_MAX - len(unit_type) - _HASH_CHARS - 2
-    digest = _siphash24(name.encode(), _HASH_KEY).to_bytes(8, "little").hex()
+    digest = _siphash24(name.encode() + b"\0", _HASH_KEY).to_bytes(8, "little").hex()
     return f"{name[:room]}_{digest}.{unit_type}"
 
 
