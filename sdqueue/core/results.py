@@ -45,7 +45,8 @@ class RunEnd:
     """How a run ended, in systemd's words.
 
     `job_result` is JobRemoved's (empty when known from the witness), or `unbuildable` where the
-    manager would not make the unit at all; `service_result` is the unit's Result=, or its words. `main_code` is `exited`, `killed`, `dumped`, or empty where ExecStart= never ran;
+    manager would not make the unit at all; `service_result` is the unit's Result=, or the manager's
+    words then. `main_code` is `exited`, `killed`, `dumped`, or empty where ExecStart= never ran;
     `post_status` is the exit status of ExecStartPost= (the DONE_IF test), None where it did not
     run, was killed, or is not known. `stopping`: the service manager was going down.
     """

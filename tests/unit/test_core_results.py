@@ -1,6 +1,7 @@
 """What a run's end means, against the table of the design as literal expectations."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -47,10 +48,10 @@ ALL_ENDS = [
 ]
 
 
-def end(job: str, service: str, main: str = "", status: int = 0, **keys: object) -> RunEnd:
+def end(job: str, service: str, main: str = "", status: int = 0, **keys: Any) -> RunEnd:
     return RunEnd(
         job_result=job, service_result=service, main_code=main, main_status=status, **keys
-    )  # type: ignore[arg-type]
+    )
 
 
 DESIGN = [
