@@ -15,7 +15,8 @@ A job with no checks, played through:
     Settled               SETTLING → (none)     `ended` has its name now
 
 To be kept in step by hand: a job in IN_LINE is in its lane's line and nowhere else; a job in
-CLAIMING or later has its unit among its lane's occupants until UnitGone, Refused or Lost.
+CLAIMING or later has its unit among its lane's occupants until its run has ended (and DONE_IF was
+asked, where it is) *and* PID 1 has forgotten the unit, in either order; or until Refused or Lost.
 """
 
 from collections.abc import Callable
@@ -25,13 +26,23 @@ from typing import Any
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Log, Park, Settle, Skip, StopUnit, Verify
 from sdqueue.core.lanes import QUEUE_HANDLERS
-from sdqueue.core.model import FORGET, Job, JobState, Memory, Phase, QueueState
+from sdqueue.core.model import (
+    FORGET,
+    Code,
+    Job,
+    JobState,
+    Memory,
+    Phase,
+    QueueState,
+    Reason,
+)
 from sdqueue.core.placing import (
     close_gate,
     enter,
     place,
     reopen_all_gates,
     replace_successors,
+    set_aside,
     withdraw,
 )
 from sdqueue.core.results import ASK_DONE_IF, SPENDS, Outcome, Verdict, after_done_if, judge
@@ -82,8 +93,23 @@ def _file_running(
         withdraw(state, job)
     spec = event.spec
     found = Job(event.name, spec, Phase.UNKNOWN, now_sec, event.memory, run=event.run)
+    found.started_sec, found.cancel_uid = event.started_sec, event.cancel_uid
     state.jobs[event.name] = found
     _occupy(state, found)
+    return []
+
+
+def _file_again(_state: QueueState, job: Job, event: ev.FileQueued, now_sec: float) -> list[Action]:
+    """Keep a name that was queued anew while its job is still on its way."""
+    job.reseeded = Job(event.name, event.spec, Phase.IN_LINE, now_sec, event.memory)
+    job.reseeded.problem = event.problem
+    return []
+
+
+def _file_gone_again(
+    _state: QueueState, job: Job, _event: ev.FileGone, _now_sec: float
+) -> list[Action]:
+    job.reseeded = None
     return []
 
 
@@ -140,6 +166,7 @@ def _measured(state: QueueState, job: Job, event: ev.Measured, now_sec: float) -
 
 def _claimed(_state: QueueState, job: Job, event: ev.Claimed, now_sec: float) -> list[Action]:
     job.run, job.since_sec = event.run, now_sec
+    job.reseeded = None  # a file that was seen in queue/ until now is the one that was claimed
     return []
 
 
@@ -147,21 +174,33 @@ def _not_claimed(state: QueueState, job: Job, event: ev.NotClaimed, now_sec: flo
     _vacate(state, job)
     if event.gone:
         return _leave(state, job, now_sec)
-    return place(state, job, now_sec)
+    if job.cancel_uid is not None:
+        return _park(state, job, job.cancel_uid)
+    detail = "its file could not be moved to running/"
+    return set_aside(state, job, Reason(Code.TROUBLE, detail, "", now_sec + CLAIM_SECONDS))
+
+
+CLAIM_SECONDS = 5.0
+"""How long a job whose file could not be claimed waits before that is tried again."""
 
 
 def _started(_state: QueueState, job: Job, event: ev.Started, now_sec: float) -> list[Action]:
-    job.phase, job.announced = Phase.ACTIVE, None
+    job.phase = Phase.ACTIVE
     job.unit_job, job.invocation = event.unit_job, event.invocation
+    return [_log_start(job, event.pid, now_sec), *_stop_if_canceled(job)]
+
+
+def _log_start(job: Job, pid: int, now_sec: float) -> Log:
+    job.announced = None
     job.started_sec = job.since_sec = now_sec
     fields: dict[str, object] = {
         "lane": job.lane,
-        "pid": event.pid,
+        "pid": pid,
         "attempt": job.attempt,
         "unit": job.unit,
-        "invocation": event.invocation,
+        "invocation": job.invocation,
     }
-    return [Log("start", job.name, fields), *_stop_if_canceled(job)]
+    return Log("start", job.name, fields)
 
 
 def _refused(state: QueueState, job: Job, event: ev.Refused, now_sec: float) -> list[Action]:
@@ -173,10 +212,15 @@ def _refused(state: QueueState, job: Job, event: ev.Refused, now_sec: float) -> 
 
 
 def _reattached(_state: QueueState, job: Job, event: ev.Reattached, now_sec: float) -> list[Action]:
-    job.phase = Phase.ACTIVE
+    before, job.phase = job.phase, Phase.ACTIVE
     job.unit_job, job.invocation = event.unit_job, event.invocation
-    job.started_sec = job.started_sec or now_sec
-    return [Log("reattached", job.name, {"unit": job.unit}), *_stop_if_canceled(job)]
+    job.is_unit_gone = False
+    told: list[Action] = []
+    if before is Phase.CLAIMING:
+        told.append(_log_start(job, 0, now_sec))
+    elif before is Phase.UNKNOWN:
+        told.append(Log("reattached", job.name, {"unit": job.unit}))
+    return [*told, *_stop_if_canceled(job)]
 
 
 def _occupy(state: QueueState, job: Job) -> None:
@@ -185,34 +229,44 @@ def _occupy(state: QueueState, job: Job) -> None:
 
 
 def _vacate(state: QueueState, job: Job) -> None:
-    if lane := state.lanes.get(job.lane):
+    for lane in state.lanes.values():
         lane.occupants.pop(job.unit, None)
 
 
 # The end
 
 
-def _ended(_state: QueueState, job: Job, event: ev.Ended, now_sec: float) -> list[Action]:
+def _ended(state: QueueState, job: Job, event: ev.Ended, now_sec: float) -> list[Action]:
+    told: list[Action] = []
+    if job.phase is Phase.CLAIMING and event.end.main_code:
+        job.invocation = event.end.invocation
+        told.append(_log_start(job, 0, now_sec))
     job.end, job.outcome = event.end, judge(event.end)
-    if job.outcome.verdict is Verdict.SHUTDOWN:
+    verdict = job.outcome.verdict
+    if verdict is Verdict.SHUTDOWN and job.cancel_uid is None:
         job.phase = Phase.UNKNOWN
-        return []
-    if job.outcome.verdict in ASK_DONE_IF and event.end.has_done_if:
+        return told
+    if verdict is Verdict.UNBUILDABLE:
+        job.is_unit_gone = True
+    if verdict in ASK_DONE_IF and event.end.has_done_if:
         job.phase = Phase.VERIFYING
-        return [Verify(job.name)]
-    return _settle(job, job.outcome, now_sec)
+        _occupy(state, job)
+        return [*told, Verify(job.name)]
+    return [*told, *_settle(state, job, job.outcome, now_sec)]
 
 
-def _verified(_state: QueueState, job: Job, event: ev.Verified, now_sec: float) -> list[Action]:
+def _verified(state: QueueState, job: Job, event: ev.Verified, now_sec: float) -> list[Action]:
     assert job.outcome is not None, f"{job.name} is verified without having ended"
     job.outcome = after_done_if(job.outcome, holds=event.holds)
-    return _settle(job, job.outcome, now_sec)
+    return _settle(state, job, job.outcome, now_sec)
 
 
-def _settle(job: Job, outcome: Outcome, now_sec: float) -> list[Action]:
+def _settle(state: QueueState, job: Job, outcome: Outcome, now_sec: float) -> list[Action]:
     """Decide where the job goes from the run's outcome, and have it written down."""
     to, word, memory = _destination(job, outcome, now_sec)
     job.phase = Phase.SETTLING
+    if job.is_unit_gone:
+        _vacate(state, job)
     return [
         Settle(
             job.name,
@@ -238,9 +292,11 @@ def _destination(job: Job, outcome: Outcome, now_sec: float) -> tuple[JobState, 
         return JobState.PARKED, "parked", FORGET
     if outcome.verdict not in SPENDS:
         return JobState.QUEUED, "recovered", replace(job.memory, retry_sec=now_sec + 1)
-    if job.spec is None or job.attempt >= job.spec.attempts_max:
+    last = job.spec is None or job.attempt >= job.spec.attempts_max
+    if last or outcome.verdict is Verdict.UNBUILDABLE:
         return JobState.FAILED, "failed", FORGET
-    again = now_sec + job.spec.retry_delay_usec / 1e6 if job.spec.retry_delay_usec else 0.0
+    delay_usec = job.spec.retry_delay_usec if job.spec else 0
+    again = now_sec + delay_usec / 1e6 if delay_usec else 0.0
     return JobState.QUEUED, "retry", Memory(job.attempt, 0, again)
 
 
@@ -260,17 +316,33 @@ def _lost(state: QueueState, job: Job, event: ev.Lost, _now_sec: float) -> list[
 
 
 def _settled(state: QueueState, job: Job, event: ev.Settled, now_sec: float) -> list[Action]:
-    action = event.action
+    action, again = event.action, job.reseeded
     if event.vanished:
-        return _leave(state, job, now_sec)
+        left = _leave(state, job, now_sec)
+        return left + enter(state, again, now_sec) if again else left
+    withdraw(state, job)
     del state.jobs[job.name]
     actions: list[Action] = [_log_end(job, action, now_sec)]
-    if isinstance(action, Settle) and action.to is JobState.QUEUED and not event.superseded:
-        again = Job(job.name, job.spec, Phase.IN_LINE, now_sec, action.memory)
-        return actions + enter(state, again, now_sec)
-    state.ended[job.name] = _END_STATES.get(type(action)) or action.to  # type: ignore[union-attr]
-    actions += replace_successors(state, job.name, now_sec)
+    back = isinstance(action, Settle) and action.to is JobState.QUEUED
+    if back and not event.superseded:
+        return actions + _queue_again(state, job, action.memory, now_sec)  # type: ignore[union-attr]
+    if not back:
+        state.ended[job.name] = _END_STATES.get(type(action)) or action.to  # type: ignore[union-attr]
+    if again:
+        again.memory = FORGET
+        actions += enter(state, again, now_sec)
+    else:
+        actions += replace_successors(state, job.name, now_sec)
     return actions + reopen_all_gates(state, now_sec)
+
+
+def _queue_again(state: QueueState, job: Job, memory: Memory, now_sec: float) -> list[Action]:
+    """Take a job back that has another attempt, unless somebody cancelled it meanwhile."""
+    again = job.reseeded or Job(job.name, job.spec, Phase.IN_LINE, now_sec, memory)
+    actions = enter(state, again, now_sec)
+    if job.cancel_uid is not None and not job.reseeded:
+        actions += _park(state, again, job.cancel_uid)
+    return actions
 
 
 _END_STATES: dict[type, JobState] = {Skip: JobState.DONE, Park: JobState.PARKED}
@@ -288,8 +360,12 @@ def _log_end(job: Job, action: Settle | Skip | Park, now_sec: float) -> Log:
         fields["rc"] = action.outcome.rc
         fields["verified"] = action.outcome.verified
         fields["result"] = action.end.service_result or action.end.job_result
-        fields["seconds"] = round((action.end.ended_sec or now_sec) - job.started_sec, 3)
+        fields["seconds"] = _seconds(job, action.end.ended_sec or now_sec)
     return Log(action.word, job.name, fields)
+
+
+def _seconds(job: Job, ended_sec: float) -> float | None:
+    return round(max(0.0, ended_sec - job.started_sec), 3) if job.started_sec else None
 
 
 # Cancel
@@ -324,12 +400,15 @@ Handler = Callable[[QueueState, Any, Any, float], list[Action]]
 
 WAITING = (Phase.IN_LINE, Phase.ASIDE, Phase.CHECKING, Phase.MEASURING)
 RUNS = (Phase.UNKNOWN, Phase.CLAIMING, Phase.ACTIVE)
+ON_THE_WAY = (Phase.LEAVING, *RUNS, Phase.VERIFYING, Phase.SETTLING)
 
 TRANSITIONS: dict[tuple[Phase | None, type], Handler] = {
     (None, ev.FileQueued): _file_queued,
     **{(phase, ev.FileQueued): _file_changed for phase in WAITING},
     **{(phase, ev.FileRunning): _file_running for phase in (None, *WAITING)},
+    **{(phase, ev.FileQueued): _file_again for phase in ON_THE_WAY},
     **{(phase, ev.FileGone): _file_gone for phase in WAITING},
+    **{(phase, ev.FileGone): _file_gone_again for phase in ON_THE_WAY},
     (Phase.CHECKING, ev.Checked): _checked,
     (Phase.CHECKING, ev.NotChecked): _not_checked,
     (Phase.MEASURING, ev.Measured): _measured,
@@ -337,29 +416,29 @@ TRANSITIONS: dict[tuple[Phase | None, type], Handler] = {
     (Phase.CLAIMING, ev.NotClaimed): _not_claimed,
     (Phase.CLAIMING, ev.Started): _started,
     (Phase.CLAIMING, ev.Refused): _refused,
-    **{(phase, ev.Reattached): _reattached for phase in (Phase.UNKNOWN, Phase.CLAIMING)},
+    **{(phase, ev.Reattached): _reattached for phase in RUNS},
     **{(phase, ev.Lost): _lost for phase in RUNS},
     **{(phase, ev.Ended): _ended for phase in RUNS},
     (Phase.VERIFYING, ev.Verified): _verified,
     **{(phase, ev.Settled): _settled for phase in (Phase.SETTLING, Phase.LEAVING)},
     **{(phase, ev.CancelAsked): _cancel_queued for phase in WAITING},
     **{(phase, ev.CancelAsked): _cancel_running for phase in (*RUNS, Phase.VERIFYING)},
+    (Phase.SETTLING, ev.CancelAsked): _cancel_running,
 }
 
 _LATE: dict[type, tuple[Phase | None, ...]] = {
-    ev.FileQueued: (Phase.LEAVING, *RUNS, Phase.VERIFYING, Phase.SETTLING),
-    ev.FileRunning: (Phase.LEAVING, *RUNS, Phase.VERIFYING, Phase.SETTLING),
-    ev.FileGone: (None, Phase.LEAVING, *RUNS, Phase.VERIFYING, Phase.SETTLING),
+    ev.FileRunning: ON_THE_WAY,
+    ev.FileGone: (None,),
     ev.Checked: tuple({None, *Phase} - {Phase.CHECKING}),
     ev.NotChecked: tuple({None, *Phase} - {Phase.CHECKING}),
     ev.Measured: tuple({None, *Phase} - {Phase.MEASURING}),
     ev.Started: (None, Phase.ACTIVE, Phase.VERIFYING, Phase.SETTLING),
-    ev.Reattached: (None, Phase.ACTIVE, Phase.VERIFYING, Phase.SETTLING),
+    ev.Reattached: (None, Phase.VERIFYING, Phase.SETTLING),
     ev.Lost: (None, Phase.VERIFYING, Phase.SETTLING),
     ev.Ended: (None, Phase.VERIFYING, Phase.SETTLING),
     ev.Verified: (None, Phase.SETTLING),
     ev.Settled: (None,),
-    ev.CancelAsked: (None, Phase.LEAVING, Phase.SETTLING),
+    ev.CancelAsked: (None, Phase.LEAVING),
 }
 
 IGNORED: frozenset[tuple[Phase | None, type]] = frozenset(

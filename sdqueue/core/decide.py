@@ -38,7 +38,7 @@ def _commit(state: QueueState, taken: Step, now_sec: float) -> None:
         lane = state.lanes[job.lane]
         lane.line.discard(name)
         if isinstance(taken, Start):
-            lane.occupants[job.unit] = name
+            lane.occupants[job.unit], job.is_unit_gone = name, False
         elif isinstance(taken, Check):
             lane.occupants[names.unit_of_checks(job.lane)] = ""
 

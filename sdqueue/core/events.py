@@ -20,12 +20,17 @@ class FileQueued:
 
 @dataclass(frozen=True, slots=True)
 class FileRunning:
-    """A file is in running/, and this controller does not know yet what became of it."""
+    """A file is in running/, and this controller does not know yet what became of it.
+
+    `started_sec` is the start of its run, 0 if unknown; `cancel_uid` is who had asked for its end.
+    """
 
     name: str
     spec: JobSpec | None
     run: int
     memory: Memory = FORGET
+    started_sec: float = 0.0
+    cancel_uid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,7 @@ class UnitSeen:
 
 @dataclass(frozen=True, slots=True)
 class UnitGone:
-    """PID 1 has forgotten a unit: its name and its lane's slot are free."""
+    """PID 1 has forgotten a unit: its name is free, and its lane's slot once its run has ended."""
 
     unit: str
 

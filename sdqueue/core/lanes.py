@@ -27,10 +27,27 @@ def _unit_seen(state: QueueState, event: ev.UnitSeen, _now_sec: float) -> list[A
 
 def _unit_gone(state: QueueState, event: ev.UnitGone, _now_sec: float) -> list[Action]:
     for lane in state.lanes.values():
-        lane.occupants.pop(event.unit, None)
+        if event.unit in lane.occupants:
+            _release(state, lane, event.unit)
         if lane.refusal and lane.refusal.blocker == event.unit:
             lane.refusal = None
     return []
+
+
+_HOLDING = frozenset({Phase.CLAIMING, Phase.UNKNOWN, Phase.ACTIVE, Phase.VERIFYING})
+
+
+def _release(state: QueueState, lane: LaneState, unit: str) -> None:
+    """Free a slot whose unit is gone, unless the run's end is still to be told.
+
+    In CLAIMING it may be the unit of an earlier run that is gone; in VERIFYING the slot is the
+    question's.
+    """
+    job = state.jobs.get(lane.occupants[unit])
+    if job and job.phase in _HOLDING:
+        job.is_unit_gone = True
+    else:
+        del lane.occupants[unit]
 
 
 def _checks_refused(state: QueueState, event: ev.ChecksRefused, _now_sec: float) -> list[Action]:

@@ -138,7 +138,9 @@ class Job:
     present run, `wait` is the reason of its own for which it is ASIDE, `announced` the code of
     the last `wait` event. `checked` and `measured`: asked and found runnable since it last
     waited. `gate` is what its gate said last, and stays the reason
-    while it is in line to be asked again. Times are unix seconds.
+    while it is in line to be asked again. `reseeded` is the same name queued anew meanwhile, which
+    enters when this one is settled. `is_unit_gone`: PID 1 has forgotten its unit before we knew how
+    the run ended. Times are unix seconds; `started_sec` is 0 where it is not known.
     """
 
     name: str
@@ -159,6 +161,8 @@ class Job:
     outcome: Outcome | None = None
     end: RunEnd | None = None
     problem: str = ""
+    reseeded: "Job | None" = None
+    is_unit_gone: bool = False
 
     @property
     def attempt(self) -> int:
