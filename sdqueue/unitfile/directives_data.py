@@ -1,4 +1,4 @@
-"""Which settings systemd knows, in its own words; from tests/oracle/extract_directives.py.
+"""What settings systemd knows, in its own words; by tests/oracle/extract_directives.py.
 
 Each record: kind of the value, sections, first and last checked version that has it, keys.
 """

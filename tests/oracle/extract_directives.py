@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 TARGET = Path(__file__).parents[2] / "sdqueue" / "unitfile" / "directives_data.py"
-HEAD = '''"""Which settings systemd knows, in its own words; from tests/oracle/extract_directives.py.
+HEAD = '''"""What settings systemd knows, in its own words; by tests/oracle/extract_directives.py.
 
 Each record: kind of the value, sections, first and last checked version that has it, keys.
 """
