@@ -1,0 +1,189 @@
+"""The spool killed or refused at every system call that changes the disk, and started again.
+
+strace injects the fault, so there is no hook in the code. What was acknowledged must be there,
+whole, in one directory; and the scenario, run again undisturbed, must reach the same end.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sdqueue.spool import eventlog, meta, runs
+from sdqueue.spool.layout import STATES, Spool
+
+STRACE = shutil.which("strace")
+if STRACE is None and not os.environ.get("CI"):
+    pytest.skip("no strace here (Debian: strace)", allow_module_level=True)
+
+# Every step looks first, as the controller does after a crash. `acknowledge` uses a system call
+# that no fault is injected into.
+SCENARIO = r"""
+import os, sys
+from sdqueue.spool import add, eventlog, meta, moves, runs
+from sdqueue.spool.layout import Spool, open_spool, lock
+from sdqueue.words.errors import SpoolError, WrongState
+
+root, acks = sys.argv[1:]
+
+def acknowledge(name):
+    try:
+        os.symlink("x", f"{acks}/{name}")
+    except FileExistsError:
+        pass
+
+def data(name):
+    return f"#!/bin/sh\n# {name}\n".encode() * 40
+
+def submit(*names):
+    missing = [name for name in names if not moves.states_of(spool, name)]
+    add.add_many(spool, [(name, data(name)) for name in missing])
+    for name in names:
+        acknowledge(name)
+
+def run(name):
+    if moves.states_of(spool, name) == ("queue",):
+        moves.move(spool, name, "queue", "running")
+        acknowledge(f"{name}@running")
+    if moves.states_of(spool, name) == ("running",):
+        run = runs.create_run(spool, name, "running")
+        log.append({"event": "start", "job": name})
+        runs.write_record(spool, name, run.number, {"rc": 0}, durable=True)
+        meta.save(spool, name, meta.Meta(attempts=1))
+        moves.move(spool, name, "running", "done")
+        log.append({"event": "done", "job": name})
+        acknowledge(f"{name}@done")
+    if moves.states_of(spool, name) == ("done",):
+        meta.drop(spool, name)
+
+try:
+    spool = open_spool(Spool(root))
+    held = lock(spool)
+    log = eventlog.EventLog(spool, max_bytes=150, carried=lambda: [{"event": "carried"}])
+    submit("a")
+    submit("b", "c")
+    run("a")
+    run("b")
+    if not os.path.lexists(f"{acks}/numbered"):
+        for name in add.add_numbered(spool, [("cpu", "x", b"")]):
+            acknowledge(name)
+        acknowledge("numbered")
+    log.close()
+except SpoolError as error:
+    print(error, file=sys.stderr)
+    sys.exit(3)
+"""
+CALLS = ("fsync", "rename", "linkat", "unlink", "write", "pwrite64", "mkdir", "ftruncate")
+END = {"a": "done", "b": "done", "c": "queue"}
+
+
+class Box:
+    """One spool with its acknowledgements."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root / "spool"
+        self.acks = root / "acks"
+        self.acks.mkdir(parents=True)
+        self.spool = Spool(str(self.root))
+
+    def run(self, inject: str = "") -> subprocess.CompletedProcess[str]:
+        trace = [str(STRACE), "-f", "-qq", "-o", "/dev/null", "-e", f"inject={inject}"]
+        argv = [sys.executable, "-B", "-c", SCENARIO, str(self.root), str(self.acks)]
+        return subprocess.run(
+            [*(trace if inject else []), *argv], capture_output=True, text=True, check=False
+        )
+
+    def places(self) -> dict[str, list[str]]:
+        """Return for each job the states that it is in."""
+        found: dict[str, list[str]] = {}
+        for state in STATES:
+            directory = self.root / state
+            for file in sorted(directory.iterdir()) if directory.exists() else []:
+                assert file.suffix == ".job", file
+                found.setdefault(file.stem, []).append(state)
+        return found
+
+    def check(self, context: str) -> None:
+        """What was acknowledged is there; nothing is torn or in two places."""
+        places = self.places()
+        for name, states in places.items():
+            assert len(states) == 1, f"{context}: {name} is in {states}"
+            content = (self.root / states[0] / f"{name}.job").read_bytes()
+            whole = f"#!/bin/sh\n# {name}\n".encode() * 40 if name in END else b""
+            assert content == whole, f"{context}: {name} is torn"
+        for ack in os.listdir(self.acks):
+            name, _, state = ack.partition("@")
+            assert name == "numbered" or name in places, f"{context}: {name} is lost"
+            if state == "done":
+                assert places[name] == ["done"], f"{context}: {ack}, and it is in {places[name]}"
+                assert runs.read_record(self.spool, name, max(runs.runs(self.spool, name)))
+
+    def check_end(self, context: str) -> None:
+        """The end is that of an undisturbed run."""
+        self.check(context)
+        places = self.places()
+        assert {name: places.get(name) for name in END} == {k: [v] for k, v in END.items()}, context
+        assert meta.load_all(self.spool) == ({}, []), context
+        numbers = [int(str(record["seq"])) for record in eventlog.tail(self.spool, 1000)]
+        assert numbers == sorted(set(numbers)), f"{context}: {numbers}"
+
+
+def test_the_undisturbed_end(tmp_path: Path) -> None:
+    box = Box(tmp_path / "box")
+    for _ in range(2):
+        done = box.run()
+        assert (done.returncode, done.stderr) == (0, "")
+        box.check_end("undisturbed")
+    assert os.listdir(box.root / "tmp") == []
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_killed_at_every_call_nothing_is_lost_torn_or_doubled(tmp_path: Path, call: str) -> None:
+    count = 1
+    while True:
+        box = Box(tmp_path / str(count))
+        first = box.run(f"{call}:signal=SIGKILL:when={count}")
+        if first.returncode == 0:
+            break
+        assert first.returncode in (-9, 137), first.stderr
+        context = f"killed at {call} {count}"
+        box.check(context)
+        again = box.run()
+        assert again.returncode == 0, f"{context}: {again.stderr}"
+        box.check_end(context)
+        count += 1
+    assert count > 1, f"the scenario makes no {call}"
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        ("fsync", "EIO", "the disk failed"),
+        ("write", "ENOSPC", "free some space"),
+        ("rename", "EROFS", "read-only"),
+        ("linkat", "ENOSPC", "free some space"),
+        ("mkdir", "EROFS", "read-only"),
+    ],
+)
+def test_refused_at_every_call_the_error_is_said_and_nothing_lost(
+    tmp_path: Path, call: str, error: str, words: str
+) -> None:
+    count = 1
+    while True:
+        box = Box(tmp_path / str(count))
+        first = box.run(f"{call}:error={error}:when={count}")
+        context = f"{error} at {call} {count}"
+        box.check(context)
+        if first.returncode == 0:
+            break
+        assert first.returncode == 3, f"{context}: {first.stderr}"
+        assert words in first.stderr, context
+        assert str(box.root) in first.stderr, context
+        again = box.run()
+        assert again.returncode == 0, f"{context}: {again.stderr}"
+        box.check_end(context)
+        count += 1
+    assert count > 1, f"the scenario makes no {call}"
