@@ -1,0 +1,53 @@
+"""fatal-cycle: a circle of jobs that the default target requires; the machine doesn't boot."""
+
+from collections.abc import Iterator
+
+from sdqueue.lint.cycles import finding, fresh
+from sdqueue.lint.finding import Finding
+from sdqueue.lint.rule import Rule
+from sdqueue.lint.situation import Situation
+
+
+def check(situation: Situation) -> Iterator[Finding]:
+    boot = situation.box.boot
+    base = situation.base_box if boot.fatal else None
+    for knot in fresh(situation, boot.fatal, base.boot.fatal if base else None):
+        new = [unit for unit in situation.new_units if unit in knot.units]
+        unit = next(iter(new or sorted(knot.units)))
+        yield finding(
+            knot,
+            situation,
+            rule=RULE.name,
+            severity=RULE.severity,
+            unit=unit,
+            message=f"the boot fails: {situation.box.target} requires all of this ordering cycle, "
+            "so systemd may not break it",
+        )
+
+
+RULE = Rule(
+    "fatal-cycle",
+    "fatal",
+    does="""\
+Finds ordering circles all of whose jobs the default target requires, directly or through other
+units, by Requires=, BindsTo= or Requisite=. This is decided, not simulated.""",
+    why="""\
+systemd may delete only jobs that don't matter to the request. Where all of a circle matter it says
+"Transaction order is cyclic" and gives up on the default target: the machine doesn't boot.""",
+    example="""\
+# core-a.service
+[Unit]
+After=multi-user.target
+[Install]
+RequiredBy=multi-user.target
+
+# core-b.service
+[Unit]
+After=core-a.service
+[Install]
+RequiredBy=multi-user.target""",
+    instead="""\
+Remove the After= on the target. Use WantedBy= rather than RequiredBy= for a target of the boot.""",
+    source="src/core/transaction.c; NVIDIA/nvidia-container-toolkit#1735",
+    check=check,
+)
