@@ -25,7 +25,7 @@ from typing import Any
 
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Log, Park, Settle, Skip, StopUnit, Verify
-from sdqueue.core.lanes import QUEUE_HANDLERS
+from sdqueue.core.lanes import QUEUE_HANDLERS, take_answer
 from sdqueue.core.model import (
     FORGET,
     Code,
@@ -37,12 +37,15 @@ from sdqueue.core.model import (
     Reason,
 )
 from sdqueue.core.placing import (
+    ask_gates,
     close_gate,
     enter,
+    occupy,
     place,
-    reopen_all_gates,
+    refuse,
     replace_successors,
     set_aside,
+    vacate,
     withdraw,
 )
 from sdqueue.core.results import ASK_DONE_IF, SPENDS, Outcome, Verdict, after_done_if, judge
@@ -57,6 +60,8 @@ def apply(state: QueueState, event: ev.Event, now_sec: float) -> list[Action]:
     on_queue = QUEUE_HANDLERS.get(type(event))
     if on_queue:
         return on_queue(state, event, now_sec)
+    if isinstance(event, ANSWERS):
+        take_answer(state, event.name)
     job = state.jobs.get(getattr(event, "name"))  # noqa: B009  (every JobEvent has a name)
     key = (job.phase if job else None, type(event))
     if key in IGNORED:
@@ -74,15 +79,20 @@ def _file_queued(
 ) -> list[Action]:
     job = Job(event.name, event.spec, Phase.IN_LINE, now_sec, event.memory)
     job.problem = event.problem
-    return enter(state, job, now_sec) + _ask_gates(state, now_sec)
+    return enter(state, job, now_sec) + ask_gates(state, now_sec)
 
 
 def _file_changed(
     state: QueueState, job: Job, event: ev.FileQueued, now_sec: float
 ) -> list[Action]:
+    same = (job.spec, job.problem, job.memory) == (event.spec, event.problem, event.memory)
+    if same and job.phase is not Phase.ASIDE:
+        return []
     withdraw(state, job)
+    if job.spec != event.spec:
+        job.gate = None
     job.spec, job.problem, job.memory = event.spec, event.problem, event.memory
-    job.checked = job.measured = False
+    job.checked_sec = job.measured_sec = 0.0
     return enter(state, job, now_sec)
 
 
@@ -95,7 +105,7 @@ def _file_running(
     found = Job(event.name, spec, Phase.UNKNOWN, now_sec, event.memory, run=event.run)
     found.started_sec, found.cancel_uid = event.started_sec, event.cancel_uid
     state.jobs[event.name] = found
-    _occupy(state, found)
+    occupy(state, found)
     return []
 
 
@@ -123,41 +133,56 @@ def _leave(state: QueueState, job: Job, now_sec: float) -> list[Action]:
     return replace_successors(state, job.name, now_sec)
 
 
-GATES_SECONDS = 1.0
-"""New files have gates asked again at most this often: a burst of submissions is one change."""
-
-
-def _ask_gates(state: QueueState, now_sec: float) -> list[Action]:
-    for lane in state.lanes.values():
-        if lane.gated:
-            lane.recheck_sec = min(lane.recheck_sec, now_sec + GATES_SECONDS)
-    return []
-
-
 # Checks before a start
 
 
+UNREACHED_MAX = 3
+"""So often in a row may a job's checks end without an answer, though it was the first asked."""
+
+
 def _checked(state: QueueState, job: Job, event: ev.Checked, now_sec: float) -> list[Action]:
+    if job.is_stale:
+        return _ask_anew(state, job, now_sec)
+    job.unreached = 0
     if event.done:
         withdraw(state, job)
         job.phase = Phase.LEAVING
         return [Skip(job.name)]
     if event.gate:
         return close_gate(state, job, event.gate, now_sec)
-    job.checked, job.gate = True, None
+    job.checked_sec, job.gate = now_sec, None
     return place(state, job, now_sec)
 
 
 def _not_checked(
     state: QueueState, job: Job, _event: ev.NotChecked, now_sec: float
 ) -> list[Action]:
+    if job.is_stale:
+        return _ask_anew(state, job, now_sec)
+    if job.unreached >= UNREACHED_MAX:
+        job.unreached = 0
+        gate = Reason(Code.CHECK_FAILED, "its checks ended without an answer")
+        return close_gate(state, job, gate, now_sec)
     return place(state, job, now_sec)
 
 
 def _measured(state: QueueState, job: Job, event: ev.Measured, now_sec: float) -> list[Action]:
+    vacate(state, job)
     if event.shortage:
         return close_gate(state, job, event.shortage, now_sec)
-    job.measured, job.gate = True, None
+    job.measured_sec, job.gate = now_sec, None
+    return place(state, job, now_sec)
+
+
+def _measured_stale(
+    state: QueueState, job: Job, _event: ev.Measured, now_sec: float
+) -> list[Action]:
+    return _ask_anew(state, job, now_sec)
+
+
+def _ask_anew(state: QueueState, job: Job, now_sec: float) -> list[Action]:
+    """Put a job in line of whose older file an answer came."""
+    job.is_stale = False
     return place(state, job, now_sec)
 
 
@@ -171,7 +196,7 @@ def _claimed(_state: QueueState, job: Job, event: ev.Claimed, now_sec: float) ->
 
 
 def _not_claimed(state: QueueState, job: Job, event: ev.NotClaimed, now_sec: float) -> list[Action]:
-    _vacate(state, job)
+    vacate(state, job)
     if event.gone:
         return _leave(state, job, now_sec)
     if job.cancel_uid is not None:
@@ -204,8 +229,9 @@ def _log_start(job: Job, pid: int, now_sec: float) -> Log:
 
 
 def _refused(state: QueueState, job: Job, event: ev.Refused, now_sec: float) -> list[Action]:
-    _vacate(state, job)
-    state.lanes[job.lane].refusal = event.reason
+    vacate(state, job)
+    refuse(state, job.lane, event.reason, now_sec)
+    job.measured_sec = 0.0
     if job.cancel_uid is not None:
         return _park(state, job, job.cancel_uid)
     return place(state, job, now_sec)
@@ -221,16 +247,6 @@ def _reattached(_state: QueueState, job: Job, event: ev.Reattached, now_sec: flo
     elif before is Phase.UNKNOWN:
         told.append(Log("reattached", job.name, {"unit": job.unit}))
     return [*told, *_stop_if_canceled(job)]
-
-
-def _occupy(state: QueueState, job: Job) -> None:
-    if lane := state.lanes.get(job.lane):
-        lane.occupants[job.unit] = job.name
-
-
-def _vacate(state: QueueState, job: Job) -> None:
-    for lane in state.lanes.values():
-        lane.occupants.pop(job.unit, None)
 
 
 # The end
@@ -250,7 +266,7 @@ def _ended(state: QueueState, job: Job, event: ev.Ended, now_sec: float) -> list
         job.is_unit_gone = True
     if verdict in ASK_DONE_IF and event.end.has_done_if:
         job.phase = Phase.VERIFYING
-        _occupy(state, job)
+        occupy(state, job)
         return [*told, Verify(job.name)]
     return [*told, *_settle(state, job, job.outcome, now_sec)]
 
@@ -266,7 +282,11 @@ def _settle(state: QueueState, job: Job, outcome: Outcome, now_sec: float) -> li
     to, word, memory = _destination(job, outcome, now_sec)
     job.phase = Phase.SETTLING
     if job.is_unit_gone:
-        _vacate(state, job)
+        vacate(state, job)
+    if lane := state.lanes.get(job.lane):
+        lane.refusals = lane.refusals if outcome.verdict is Verdict.ENVIRONMENT else 0
+    if outcome.verdict is Verdict.ENVIRONMENT:
+        refuse(state, job.lane, Reason(Code.REFUSED, outcome.words), now_sec)
     return [
         Settle(
             job.name,
@@ -291,7 +311,7 @@ def _destination(job: Job, outcome: Outcome, now_sec: float) -> tuple[JobState, 
     if outcome.verdict is Verdict.STOPPED:
         return JobState.PARKED, "parked", FORGET
     if outcome.verdict not in SPENDS:
-        return JobState.QUEUED, "recovered", replace(job.memory, retry_sec=now_sec + 1)
+        return JobState.QUEUED, "recovered", job.memory
     last = job.spec is None or job.attempt >= job.spec.attempts_max
     if last or outcome.verdict is Verdict.UNBUILDABLE:
         return JobState.FAILED, "failed", FORGET
@@ -302,7 +322,7 @@ def _destination(job: Job, outcome: Outcome, now_sec: float) -> tuple[JobState, 
 
 def _lost(state: QueueState, job: Job, event: ev.Lost, _now_sec: float) -> list[Action]:
     """Take a job back whose run left neither a unit nor a result: the attempt is not spent."""
-    _vacate(state, job)
+    vacate(state, job)
     interrupted = job.memory.interrupted + event.reboot
     memory = replace(job.memory, interrupted=interrupted)
     to, word, note = JobState.QUEUED, "recovered", event.note
@@ -333,7 +353,7 @@ def _settled(state: QueueState, job: Job, event: ev.Settled, now_sec: float) -> 
         actions += enter(state, again, now_sec)
     else:
         actions += replace_successors(state, job.name, now_sec)
-    return actions + reopen_all_gates(state, now_sec)
+    return actions + ask_gates(state, now_sec)
 
 
 def _queue_again(state: QueueState, job: Job, memory: Memory, now_sec: float) -> list[Action]:
@@ -394,6 +414,8 @@ def _stop_if_canceled(job: Job) -> list[Action]:
     return [StopUnit(job.unit)] if job.cancel_uid is not None else []
 
 
+ANSWERS = (ev.Checked, ev.NotChecked, ev.Measured)
+
 # The tables. `Any` is the event: the key says which it is.
 
 Handler = Callable[[QueueState, Any, Any, float], list[Action]]
@@ -412,6 +434,7 @@ TRANSITIONS: dict[tuple[Phase | None, type], Handler] = {
     (Phase.CHECKING, ev.Checked): _checked,
     (Phase.CHECKING, ev.NotChecked): _not_checked,
     (Phase.MEASURING, ev.Measured): _measured,
+    (Phase.CHECKING, ev.Measured): _measured_stale,
     (Phase.CLAIMING, ev.Claimed): _claimed,
     (Phase.CLAIMING, ev.NotClaimed): _not_claimed,
     (Phase.CLAIMING, ev.Started): _started,
@@ -431,7 +454,7 @@ _LATE: dict[type, tuple[Phase | None, ...]] = {
     ev.FileGone: (None,),
     ev.Checked: tuple({None, *Phase} - {Phase.CHECKING}),
     ev.NotChecked: tuple({None, *Phase} - {Phase.CHECKING}),
-    ev.Measured: tuple({None, *Phase} - {Phase.MEASURING}),
+    ev.Measured: tuple({None, *Phase} - {Phase.MEASURING, Phase.CHECKING}),
     ev.Started: (None, Phase.ACTIVE, Phase.VERIFYING, Phase.SETTLING),
     ev.Reattached: (None, Phase.VERIFYING, Phase.SETTLING),
     ev.Lost: (None, Phase.VERIFYING, Phase.SETTLING),

@@ -10,7 +10,7 @@ from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Check, Log, Measure, Start
 from sdqueue.core.apply import apply
 from sdqueue.core.model import LaneState, Phase, QueueState, Reason
-from sdqueue.core.placing import announce
+from sdqueue.core.placing import announce, occupy
 from sdqueue.core.plan import Plan, Step, plan
 from sdqueue.words import names
 
@@ -24,36 +24,46 @@ def step(
     for taken in planned.steps:
         _commit(state, taken, now_sec)
         actions.append(taken)
-    for name, block in planned.blocks.items():
-        actions += _announce_lane(state, state.lanes[name], block)
+    for name, lane in state.lanes.items():
+        actions += _announce_lane(state, lane, planned.blocks.get(name))
     return actions, planned
 
 
+_PHASES: dict[type, Phase] = {
+    Start: Phase.CLAIMING,
+    Measure: Phase.MEASURING,
+    Check: Phase.CHECKING,
+}
+
+
 def _commit(state: QueueState, taken: Step, now_sec: float) -> None:
-    """Take the jobs of one step out of their line."""
-    lane_of = {Start: Phase.CLAIMING, Measure: Phase.MEASURING, Check: Phase.CHECKING}
-    for name in taken.names if isinstance(taken, Check) else (taken.name,):
+    """Take the jobs of one step out of their line, and the slot that they need."""
+    asked = taken.names if isinstance(taken, Check) else (taken.name,)
+    for name in asked:
         job = state.jobs[name]
-        job.phase, job.since_sec = lane_of[type(taken)], now_sec
-        lane = state.lanes[job.lane]
-        lane.line.discard(name)
-        if isinstance(taken, Start):
-            lane.occupants[job.unit], job.is_unit_gone = name, False
-        elif isinstance(taken, Check):
-            lane.occupants[names.unit_of_checks(job.lane)] = ""
+        job.phase, job.since_sec = _PHASES[type(taken)], now_sec
+        state.lanes[job.lane].line.discard(name)
+        if not isinstance(taken, Start):
+            state.asked[name], job.is_stale = job.lane, False
+    first = state.jobs[asked[0]]
+    if isinstance(taken, Check):
+        first.unreached += 1
+        state.lanes[first.lane].occupants[names.unit_of_checks(first.lane)] = ""
+    else:
+        first.is_unit_gone = False
+        occupy(state, first)
 
 
-def _announce_lane(state: QueueState, lane: LaneState, block: Reason) -> list[Action]:
+def _announce_lane(state: QueueState, lane: LaneState, block: Reason | None) -> list[Action]:
     """Log why the head of a lane waits, and once that others stand behind it."""
     head = lane.line.head()
-    if head is None:
+    was_crowded, lane.crowded = lane.crowded, len(lane.line) > 1
+    if head is None or block is None:
         return []
     job = state.jobs[head]
     actions = [] if job.gate else announce(job, block)
-    crowded = len(lane.line) > 1
-    if crowded and not lane.crowded:
+    if lane.crowded and not was_crowded:
         detail = f"{len(lane.line) - 1} jobs are behind {head}"
         fields: dict[str, object] = {"reason": "earlier-job", "detail": detail}
         actions.append(Log("wait", "-", {**fields, "lane": lane.lane.name}))
-    lane.crowded = crowded
     return actions

@@ -1,12 +1,16 @@
 """What happens to lanes and to the queue as a whole, rather than to one job."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Log
+from sdqueue.core.line import Line
 from sdqueue.core.model import Code, LaneState, Phase, QueueState
-from sdqueue.core.placing import place, reopen_gates, replace_successors, ring
+from sdqueue.core.placing import place, refuse, reopen_gates, replace_successors, ring
+from sdqueue.core.spec import Lane
+from sdqueue.words import names
 
 
 def _file_ended(state: QueueState, event: ev.FileEnded, now_sec: float) -> list[Action]:
@@ -26,9 +30,10 @@ def _unit_seen(state: QueueState, event: ev.UnitSeen, _now_sec: float) -> list[A
 
 
 def _unit_gone(state: QueueState, event: ev.UnitGone, _now_sec: float) -> list[Action]:
-    for lane in state.lanes.values():
+    for lane in list(state.lanes.values()):
         if event.unit in lane.occupants:
             _release(state, lane, event.unit)
+        _forget_lane(state, lane)
         if lane.refusal and lane.refusal.blocker == event.unit:
             lane.refusal = None
     return []
@@ -38,21 +43,55 @@ _HOLDING = frozenset({Phase.CLAIMING, Phase.UNKNOWN, Phase.ACTIVE, Phase.VERIFYI
 
 
 def _release(state: QueueState, lane: LaneState, unit: str) -> None:
-    """Free a slot whose unit is gone, unless the run's end is still to be told.
+    """Free a slot whose unit is gone, unless the run's end or a check's answer is still to be told.
 
     In CLAIMING it may be the unit of an earlier run that is gone; in VERIFYING the slot is the
-    question's.
+    question's, in MEASURING the start's.
     """
     job = state.jobs.get(lane.occupants[unit])
-    if job and job.phase in _HOLDING:
+    if unit == names.unit_of_checks(lane.lane.name) and lane.lane.name in state.asked.values():
+        lane.is_asker_gone = True
+    elif job and job.phase in _HOLDING:
         job.is_unit_gone = True
-    else:
+    elif not job or job.phase is not Phase.MEASURING:
         del lane.occupants[unit]
 
 
-def _checks_refused(state: QueueState, event: ev.ChecksRefused, _now_sec: float) -> list[Action]:
-    state.lanes[event.lane].refusal = event.reason
-    return []
+def take_answer(state: QueueState, name: str) -> None:
+    """Take note that the question to a name is answered; the last answer frees the asker's slot."""
+    lane = state.lanes.get(state.asked.pop(name, ""))
+    if lane and lane.is_asker_gone and lane.lane.name not in state.asked.values():
+        lane.is_asker_gone = False
+        lane.occupants.pop(names.unit_of_checks(lane.lane.name), None)
+        _forget_lane(state, lane)
+
+
+def _forget_lane(state: QueueState, lane: LaneState) -> None:
+    """Drop a lane that is configured no more, once nothing of it is left."""
+    name = lane.lane.name
+    if name not in state.config.lanes and not lane.occupants and name not in state.asked.values():
+        state.lanes.pop(name, None)
+
+
+def _checks_refused(state: QueueState, event: ev.ChecksRefused, now_sec: float) -> list[Action]:
+    """Free the slot of checks that did not start; their jobs are in line again."""
+    refuse(state, event.lane, event.reason, now_sec)
+    lane = state.lanes.get(event.lane)
+    if lane is None:
+        return []
+    lane.occupants.pop(names.unit_of_checks(event.lane), None)
+    lane.is_asker_gone = False
+    actions: list[Action] = []
+    for name in [name for name, asker in state.asked.items() if asker == event.lane]:
+        del state.asked[name]
+        job = state.jobs.get(name)
+        if job and job.phase is Phase.CHECKING:
+            job.is_stale, job.unreached = False, 0
+            actions += place(state, job, now_sec)
+    for head in filter(None, [lane.line.head()]):
+        state.jobs[head].unreached = 0
+    _forget_lane(state, lane)
+    return actions
 
 
 def _paused(state: QueueState, event: ev.LanePaused, _now_sec: float) -> list[Action]:
@@ -76,13 +115,11 @@ _AT_REST = frozenset({Phase.IN_LINE, Phase.ASIDE})
 def _config_read(state: QueueState, event: ev.ConfigRead, now_sec: float) -> list[Action]:
     """Take a new configuration on. A lane that it has no more stays until its units are gone."""
     old, state.config = state.lanes, event.config
-    state.lanes = {
-        name: _relaned(old.get(name), LaneState(lane)) for name, lane in event.config.lanes.items()
-    }
-    busy = {job.lane for job in state.jobs.values() if job.phase not in _AT_REST}
+    busy = set(state.asked.values())
+    state.lanes = {name: _relaned(old.get(name), lane) for name, lane in event.config.lanes.items()}
     for name, lane in old.items():
         if name not in state.lanes and (lane.occupants or name in busy):
-            state.lanes[name] = _relaned(lane, LaneState(lane.lane))
+            state.lanes[name] = _relaned(lane, lane.lane)
     actions: list[Action] = []
     for job in list(state.jobs.values()):
         if job.phase in _AT_REST:
@@ -90,17 +127,24 @@ def _config_read(state: QueueState, event: ev.ConfigRead, now_sec: float) -> lis
     return actions
 
 
-def _relaned(old: LaneState | None, new: LaneState) -> LaneState:
-    if old:
-        new.occupants, new.paused, new.refusal = old.occupants, old.paused, old.refusal
-    return new
+def _relaned(old: LaneState | None, lane: Lane) -> LaneState:
+    """Give a lane its new configuration; its jobs are placed anew."""
+    if old is None:
+        return LaneState(lane)
+    old.lane, old.line, old.gated, old.recheck_sec = lane, Line(), set(), 0.0
+    return old
 
 
 def _tick(state: QueueState, _event: ev.Tick, now_sec: float) -> list[Action]:
     actions = ring(state, now_sec)
+    latest = now_sec + state.config.recheck_usec / 1e6
     for lane in state.lanes.values():
+        # A clock that was set back must not put off what was due within the interval.
+        lane.recheck_sec = min(lane.recheck_sec, latest)
         if lane.recheck_sec and lane.recheck_sec <= now_sec:
             actions += reopen_gates(state, lane, now_sec)
+        if lane.refusal and lane.refusal.until_sec > latest:
+            lane.refusal = replace(lane.refusal, until_sec=latest)
         if lane.refusal and 0 < lane.refusal.until_sec <= now_sec:
             lane.refusal = None
     return actions

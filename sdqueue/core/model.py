@@ -136,11 +136,13 @@ class Job:
 
     `spec` is None where the file can't be understood; `lane` is empty then. `run` numbers the
     present run, `wait` is the reason of its own for which it is ASIDE, `announced` the code of
-    the last `wait` event. `checked` and `measured`: asked and found runnable since it last
-    waited. `gate` is what its gate said last, and stays the reason
-    while it is in line to be asked again. `reseeded` is the same name queued anew meanwhile, which
-    enters when this one is settled. `is_unit_gone`: PID 1 has forgotten its unit before we knew how
-    the run ended. Times are unix seconds; `started_sec` is 0 where it is not known.
+    the last `wait` event. `checked_sec` and `measured_sec` are when it was last found runnable, 0
+    if it was not since its file changed or a gate said no. `is_stale`: the question that is out was
+    asked of an older file. `unreached` counts checks that ended without an answer. `gate` is what
+    its gate said last, and stays the reason while it is in line to be asked again. `reseeded` is
+    the same name queued anew meanwhile, which enters when this one is settled. `is_unit_gone`:
+    PID 1 has forgotten its unit before we knew how the run ended. Times are unix seconds;
+    `started_sec` is 0 where it is not known.
     """
 
     name: str
@@ -154,8 +156,10 @@ class Job:
     started_sec: float = 0.0
     wait: Reason | None = None
     announced: Code | None = None
-    checked: bool = False
-    measured: bool = False
+    checked_sec: float = 0.0
+    measured_sec: float = 0.0
+    is_stale: bool = False
+    unreached: int = 0
     gate: Reason | None = None
     cancel_uid: int | None = None
     outcome: Outcome | None = None
@@ -191,9 +195,11 @@ class LaneState:
     """A lane at work: `line` are the jobs that could be next, `gated` those whose gate said no.
 
     `occupants` are units that hold a slot, from the decision to start until PID 1 has forgotten
-    them: unit name → the job's name, or empty for a unit of checks. `refusal` stands from a
-    refusal by PID 1 until its blocker is gone. `recheck_sec` is when gates are asked
-    again, `crowded` whether it was announced that jobs stand behind the head.
+    them: unit name → the job's name, or empty for a unit of checks; a job whose memory is being
+    looked at holds its slot already. `is_asker_gone`: the unit of checks is, and its answers are
+    not all here. `refusal` stands from a refusal by PID 1 until its blocker is gone or its time is
+    up, `refusals` counts them in a row. `recheck_sec` is when gates are asked again, `reopened_sec`
+    when they were last; `crowded` whether it was announced that jobs stand behind the head.
     """
 
     lane: Lane
@@ -201,8 +207,11 @@ class LaneState:
     gated: set[str] = field(default_factory=set)
     occupants: dict[str, str] = field(default_factory=dict)
     paused: bool = False
+    is_asker_gone: bool = False
     refusal: Reason | None = None
+    refusals: int = 0
     recheck_sec: float = 0.0
+    reopened_sec: float = 0.0
     crowded: bool = False
 
 
@@ -211,7 +220,9 @@ class QueueState:
     """All that the controller believes. `halt` stops every start: starting up, or spool trouble.
 
     `ended` holds the state of jobs whose file lies in done/, failed/ or parked/. `successors` are
-    the names that wait after a name. `timers` is a heap of (unix seconds, job).
+    the names that wait after a name. `timers` is a heap of (unix seconds, job). `asked` are the
+    names whose checks or memory are being looked at, with the lane that asks: a name is asked one
+    question at a time, so that an answer can't be taken for another's.
     """
 
     config: Config
@@ -220,6 +231,7 @@ class QueueState:
     ended: dict[str, JobState] = field(default_factory=dict)
     successors: dict[str, set[str]] = field(default_factory=dict)
     timers: list[tuple[float, str]] = field(default_factory=list)
+    asked: dict[str, str] = field(default_factory=dict)
     halt: Reason | None = None
 
 

@@ -71,7 +71,11 @@ def place(state: QueueState, job: Job, now_sec: float) -> list[Action]:
         return set_aside(state, job, wait)
     lane = state.lanes[job.lane]
     lane.gated.discard(job.name)
-    job.phase, job.wait = Phase.IN_LINE, None
+    job.wait = None
+    if job.name in state.asked:
+        job.phase, job.is_stale = Phase.CHECKING, True
+        return []
+    job.phase = Phase.IN_LINE
     lane.line.add(job.name, job.rank)
     return []
 
@@ -91,10 +95,10 @@ def set_aside(state: QueueState, job: Job, wait: Reason) -> list[Action]:
         lane.gated.discard(job.name)
         if wait.code in GATES:
             lane.gated.add(job.name)
-    if wait.until_sec:
+    if wait.until_sec and not (job.wait and job.wait.until_sec == wait.until_sec):
         heappush(state.timers, (wait.until_sec, job.name))
     job.phase, job.wait = Phase.ASIDE, wait
-    job.checked = job.measured = False
+    job.checked_sec = job.measured_sec = 0.0
     return announce(job, wait)
 
 
@@ -117,6 +121,8 @@ def enter(state: QueueState, job: Job, now_sec: float) -> list[Action]:
 
 def withdraw(state: QueueState, job: Job) -> None:
     """Take a job out of its line, out of the gates and out of the successors."""
+    if job.phase is Phase.MEASURING:
+        vacate(state, job)
     if lane := state.lanes.get(job.lane):
         lane.line.discard(job.name)
         lane.gated.discard(job.name)
@@ -125,6 +131,18 @@ def withdraw(state: QueueState, job: Job) -> None:
         waiting.discard(job.name)
         if not waiting:
             state.successors.pop(name, None)
+
+
+def occupy(state: QueueState, job: Job) -> None:
+    """Have a job's unit hold a slot of its lane."""
+    if lane := state.lanes.get(job.lane):
+        lane.occupants[job.unit] = job.name
+
+
+def vacate(state: QueueState, job: Job) -> None:
+    """Free the slot that a job's unit held."""
+    for lane in state.lanes.values():
+        lane.occupants.pop(job.unit, None)
 
 
 def _predecessors(job: Job) -> tuple[str, ...]:
@@ -147,30 +165,55 @@ def _is_gated(job: Job) -> bool:
 
 def reopen_gates(state: QueueState, lane: LaneState, now_sec: float) -> list[Action]:
     """Put the jobs whose gates said no back in line, so that they are asked again."""
-    lane.recheck_sec = 0.0
+    lane.recheck_sec, lane.reopened_sec = 0.0, now_sec
     actions: list[Action] = []
     for name in sorted(lane.gated):
         actions += place(state, state.jobs[name], now_sec)
     return actions
 
 
-def reopen_all_gates(state: QueueState, now_sec: float) -> list[Action]:
-    """Ask all gates again: something ended that they may have waited for."""
-    return [
-        action
-        for lane in state.lanes.values()
-        if lane.gated
-        for action in reopen_gates(state, lane, now_sec)
-    ]
+GATES_SECONDS = 1.0
+"""Changes have gates asked again at most this often: a burst of them is one change."""
+
+
+def ask_gates(state: QueueState, now_sec: float) -> list[Action]:
+    """Ask all gates again, at once or soon: something changed that they may have waited for."""
+    actions: list[Action] = []
+    for lane in state.lanes.values():
+        if not lane.gated:
+            continue
+        if 0.0 <= now_sec - lane.reopened_sec < GATES_SECONDS:
+            lane.recheck_sec = min(lane.recheck_sec, lane.reopened_sec + GATES_SECONDS)
+        else:
+            actions += reopen_gates(state, lane, now_sec)
+    return actions
 
 
 def close_gate(state: QueueState, job: Job, gate: Reason, now_sec: float) -> list[Action]:
     """Set a job aside whose gate said no, and see to it that it is asked again in time."""
+    obstacle = _obstacle(state, job, now_sec)
+    if obstacle:
+        return set_aside(state, job, obstacle)
     lane = state.lanes[job.lane]
     due = now_sec + state.config.recheck_usec / 1e6
     lane.recheck_sec = min(filter(None, (lane.recheck_sec, due)))
     job.gate = replace(gate, since_sec=job.gate.since_sec if job.gate else now_sec)
     return set_aside(state, job, job.gate)
+
+
+def refuse(state: QueueState, lane_name: str, why: Reason, now_sec: float) -> None:
+    """Have a lane wait after a refusal: until its blocker is gone, but never without an end.
+
+    The blocker may be gone already, or its end may never be told; and where there is none, the same
+    refusal is tried for at growing intervals.
+    """
+    lane = state.lanes.get(lane_name)
+    if lane is None:
+        return
+    longest = state.config.recheck_usec / 1e6
+    pause = longest if why.blocker else min(longest, 2.0 ** min(lane.refusals, 30))
+    lane.refusals += not why.blocker
+    lane.refusal = replace(why, until_sec=max(why.until_sec, now_sec + pause))
 
 
 def ring(state: QueueState, now_sec: float) -> list[Action]:

@@ -78,11 +78,18 @@ def _taken(_state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Rea
     return Reason(Code.LANE_TAKEN, f"lane {lane.lane.name} is taken by {held[0]}", held[0])
 
 
-def _excluded(_state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Reason | None:
-    for other in sorted(lane.lane.excludes):
+def _excluded(state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Reason | None:
+    for other in sorted(_excluding(state, lane)):
         if held := room.held.get(other):
             return Reason(Code.EXCLUDED_LANE, f"lane {other} is in use by {held[0]}", held[0])
     return None
+
+
+def _excluding(state: QueueState, lane: LaneState) -> set[str]:
+    """Name the lanes that never run with this one, also those that only their old units know."""
+    name = lane.lane.name
+    theirs = {other for other, held in state.lanes.items() if name in held.lane.excludes}
+    return theirs | lane.lane.excludes
 
 
 def _checking(_state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Reason | None:
@@ -125,7 +132,7 @@ def plan(state: QueueState, now_sec: float) -> Plan:
     """Say which steps to take now, and for each lane the rule that stops the rest of it."""
     result, room = Plan(), _Room.of(state)
     for name in lane_order(state):
-        _fill(state, state.lanes[name], room, result)
+        _fill(state, state.lanes[name], room, result, now_sec)
     result.wake_sec = _wake_sec(state, now_sec)
     return result
 
@@ -147,51 +154,74 @@ def lane_order(state: QueueState) -> list[str]:
     return order
 
 
-def _fill(state: QueueState, lane: LaneState, room: _Room, result: Plan) -> None:
+def _fill(state: QueueState, lane: LaneState, room: _Room, result: Plan, now_sec: float) -> None:
     """Take from the head of one lane until a rule stops it."""
     name = lane.lane.name
     waiting = iter(lane.line)
     for head in waiting:
+        job = state.jobs[head]
         block = next(filter(None, (rule(state, lane, room, result) for rule in RULES)), None)
+        block = block or _lingering(job, room)
         if block:
             result.blocks[name] = block
             return
-        job = state.jobs[head]
-        step = _step(state, job, waiting)
+        step = _step(state, job, waiting, now_sec)
         result.steps.append(step)
-        if isinstance(step, Measure):
-            result.blocks[name] = Reason(Code.CHECKING, "memory and disk are being looked at", head)
+        if isinstance(step, Check):
+            unit = names.unit_of_checks(name)
+            room.take(name, unit)
+            result.blocks[name] = Reason(Code.CHECKING, "jobs before it are being checked", unit)
             return
-        room.take(name, job.unit if isinstance(step, Start) else names.unit_of_checks(name))
+        room.take(name, job.unit)
 
 
-def _step(state: QueueState, job: Job, behind: Iterator[str]) -> Step:
-    if needs_check(job):
-        return Check(job.lane, (job.name, *_check_with(state, job, behind)))
-    if needs_measure(job):
+def _lingering(job: Job, room: _Room) -> Reason | None:
+    """Have a job wait for the unit of its own last run: a name can be had only once."""
+    if not any(job.unit in held for held in room.held.values()):
+        return None
+    return Reason(Code.LANE_TAKEN, f"{job.unit} of its last run is not gone yet", job.unit)
+
+
+def _step(state: QueueState, job: Job, behind: Iterator[str], now_sec: float) -> Step:
+    if needs_check(state, job, now_sec):
+        return Check(job.lane, (job.name, *_check_with(state, job, behind, now_sec)))
+    if needs_measure(job, now_sec):
         return Measure(job.name)
     return Start(job.name, job.attempt)
 
 
-def _check_with(state: QueueState, first: Job, behind: Iterator[str]) -> Iterator[str]:
+def _check_with(
+    state: QueueState, first: Job, behind: Iterator[str], now_sec: float
+) -> Iterator[str]:
     """Name the jobs right behind that can be checked in the same unit: same owner, in order."""
 
     def fits(name: str) -> bool:
         job = state.jobs[name]
-        return needs_check(job) and job.spec is not None and job.spec.uid == first_uid
+        uid = job.spec.uid if job.spec else 0
+        return uid == first_uid and needs_check(state, job, now_sec)
 
     first_uid = first.spec.uid if first.spec else 0
     return islice(takewhile(fits, behind), CHECKS_MAX - 1)
 
 
-def needs_check(job: Job) -> bool:
-    """Say whether DONE_IF or REQUIRES must be asked before the job may start."""
-    return not job.checked and job.spec is not None and bool(job.spec.done_if or job.spec.requires)
+def needs_check(state: QueueState, job: Job, now_sec: float) -> bool:
+    """Say whether DONE_IF or REQUIRES must be asked before the job may start.
+
+    A verdict holds as long as the interval at which waiting jobs are asked again.
+    """
+    holds_sec = state.config.recheck_usec / 1e6
+    fresh = job.checked_sec and 0.0 <= now_sec - job.checked_sec <= holds_sec
+    return not fresh and job.spec is not None and bool(job.spec.done_if or job.spec.requires)
 
 
-def needs_measure(job: Job) -> bool:
+MEASURE_SECONDS = 1.0
+"""So long does a look at memory and disk hold: what starts meanwhile takes some."""
+
+
+def needs_measure(job: Job, now_sec: float) -> bool:
     """Say whether memory or disk must be looked at before the job may start."""
-    return not job.measured and job.spec is not None and bool(job.spec.memory or job.spec.disk)
+    fresh = job.measured_sec and 0.0 <= now_sec - job.measured_sec <= MEASURE_SECONDS
+    return not fresh and job.spec is not None and bool(job.spec.memory or job.spec.disk)
 
 
 def _wake_sec(state: QueueState, now_sec: float) -> float:

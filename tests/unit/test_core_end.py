@@ -1,6 +1,7 @@
 """Where a job goes when its run is over: budget, cancel, re-seeding, what is told of it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from core_queue import DONE, FAILED, STOPPED, Queue, job, logged, only, started
@@ -15,7 +16,7 @@ from sdqueue.words import names
 UNIT = names.unit_of_job("a")
 
 
-def running(spec_keys: dict[str, object] | None = None, memory: Memory = FORGET) -> Queue:
+def running(spec_keys: dict[str, Any] | None = None, memory: Memory = FORGET) -> Queue:
     """Have a job `a` run."""
     queue = Queue()
     queue.add(job("a", **(spec_keys or {})), memory=memory)
@@ -187,7 +188,7 @@ def test_cancel_while_done_if_is_asked_after_a_failure() -> None:
 
 
 @pytest.mark.parametrize("keys", [{}, {"requires": "true"}, {"not_before_sec": 2e9}])
-def test_cancel_of_a_waiting_job_parks_it(keys: dict[str, object]) -> None:
+def test_cancel_of_a_waiting_job_parks_it(keys: dict[str, Any]) -> None:
     queue = Queue()
     queue.tell(ev.LanePaused("cpu", not keys))
     queue.add(job("a", **keys))
