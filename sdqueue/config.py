@@ -1,0 +1,405 @@
+"""`sdqueue.toml` and its drop-ins → Config, and problems with file and line.
+
+Every setting is one row of a table, which this module, the manual and the tests read. Pure: the
+files' contents are parameters; what to do when there is an error (keep the last good
+configuration) is for the caller.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+from sdqueue.core.spec import DEFAULT_LANES, Config, Lane
+from sdqueue.jobkeys import BY_NAME, key_named
+from sdqueue.slicekeys import check_slice_setting
+from sdqueue.tomlplaces import Places, error_line, places_in
+from sdqueue.words.names import did_you_mean, lane_name_fault, shown
+from sdqueue.words.problem import Problem
+from sdqueue.words.spans import INFINITY_USEC, parse_size, parse_timespan
+
+SLOTS_MAX = 64
+"""Of all lanes: each open start costs PID 1 one of its 512 match rules."""
+
+
+# Readers of values ------------------------------------------------------------------------------
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 1_000_000:
+        raise ValueError("it must be a whole number, 1 or more")
+    return value
+
+
+def _slots(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= SLOTS_MAX:
+        raise ValueError(f"it must be a whole number from 1 to {SLOTS_MAX}")
+    return value
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("it must be true or false")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable():
+        raise ValueError("it must be a text of one line")
+    return value
+
+
+def _span(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError('it must be a time span, such as "5min"')
+    usec = parse_timespan(str(value))
+    if usec in (0, INFINITY_USEC):
+        raise ValueError("it must be longer than 0 and shorter than infinity")
+    return usec
+
+
+def _size(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError('it must be a size, such as "2G"')
+    return parse_size(str(value))
+
+
+def _log_size(value: object) -> int:
+    size = _size(value)
+    if size < 64 * 1024:
+        raise ValueError("it must be at least 64K, or the log would hold next to nothing")
+    return size
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list):
+        raise ValueError('it must be a list of texts, such as ["a", "b"]')
+    return tuple(dict.fromkeys(map(_text, values)))
+
+
+def _devices(value: object) -> tuple[str, ...]:
+    for device in (devices := _texts(value)):
+        if not device.startswith("/dev/") or "/../" in device:
+            raise ValueError(f"{shown(device)} is no path below /dev")
+    return devices
+
+
+def _processes(value: object) -> tuple[str, ...]:
+    for name in (names := _texts(value)):
+        if len(name.encode()) > 15:
+            raise ValueError(f"{shown(name)} is too long: the kernel cuts names after 15 bytes")
+    return names
+
+
+def _units(value: object) -> tuple[str, ...]:
+    units: tuple[str, ...] = ()
+    for text in _texts(value):
+        units += key_named("ON_SUCCESS").value(text)
+    return units
+
+
+class Setting(NamedTuple):
+    """One row: the key in the file, the field of Config or Lane, how it is read, and the manual."""
+
+    key: str
+    field: str
+    read: Callable[[object], Any]
+    kind: str
+    help: str
+
+
+QUEUE_SETTINGS: tuple[Setting, ...] = (
+    Setting("default_lane", "default_lane", _text, "lane", "lane of a submit without --lane"),
+    Setting("recheck", "recheck_usec", _span, "time span", "how often gates are asked again"),
+    Setting("check_timeout", "check_timeout_usec", _span, "time span", "limit of a check"),
+    Setting(
+        "startup_wait",
+        "startup_wait_usec",
+        _span,
+        "time span",
+        "how long to wait at most for the machine's own start to be finished",
+    ),
+    Setting(
+        "interrupted_max",
+        "interrupted_max",
+        _count,
+        "number",
+        "a job interrupted so many times in a row is parked",
+    ),
+    Setting("log_max", "log_max_bytes", _log_size, "size", "size at which events.jsonl is rotated"),
+)  # fmt: skip
+LANE_SETTINGS: tuple[Setting, ...] = (
+    Setting("enabled", "enabled", _boolean, "boolean", "false removes a lane, also a default one"),
+    Setting("slots", "slots", _slots, "number", "jobs at once; 64 over all lanes"),
+    Setting("excludes", "excludes", _texts, "lanes", "lanes that never run beside this one"),
+    Setting("before", "before", _texts, "lanes", "lanes that wait for this one's jobs"),
+    Setting("devices", "devices", _devices, "globs", "devices whose users count"),
+    Setting("foreign", "foreign", _processes, "names", "process names that count as users"),
+    Setting("yielding", "yielding", _texts, "globs", "units that are asked to give way"),
+    Setting("memory_margin", "memory_margin_bytes", _size, "size", "memory left over by MEMORY"),
+    Setting("on_success", "on_success", _units, "units", "units to start when a job is done"),
+    Setting("on_failure", "on_failure", _units, "units", "units to start when a job has failed"),
+    Setting("inhibit_sleep", "inhibit_sleep", _boolean, "boolean", "no sleep under a job"),
+)  # fmt: skip
+SUBTABLES = {
+    "slice": "resource settings of the lane's slice, as in systemd.resource-control(5)",
+    "job": "header keys for the jobs of the lane that do not have them",
+}
+NOT_FOR_ALL = ("LANE", "NOT_BEFORE", "ON_CALENDAR", "AFTER", "AFTER_ANY", "DESCRIPTION")
+"""Header keys that make no sense as a default for every job of a lane."""
+_QUEUE_BY_KEY = {setting.key: setting for setting in QUEUE_SETTINGS}
+_LANE_BY_KEY = {setting.key: setting for setting in LANE_SETTINGS}
+_TOP_KEYS = [*_QUEUE_BY_KEY, "lane"]
+_LANE_KEYS = [*_LANE_BY_KEY, *SUBTABLES]
+
+
+class ConfigFile(NamedTuple):
+    """A configuration, read. With an error among the problems `config` is the default lanes, for
+    those who have nothing better: it must not replace one that is in force."""
+
+    config: Config
+    problems: tuple[Problem, ...]
+
+
+@dataclass(slots=True)
+class _Draft:
+    """What the files said so far. `set_at` is where each setting was said last."""
+
+    queue: dict[str, Any] = field(default_factory=dict)
+    lanes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    set_at: dict[tuple[str, ...], tuple[str, int]] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    file: str = ""
+    places: Places = field(default_factory=dict)
+
+    def say(self, path: tuple[str, ...], message: str) -> None:
+        """Report an error in the present file, at the place of `path`."""
+        self.problems.append(Problem(self.file, self.line_of(path), message))
+
+    def line_of(self, path: tuple[str, ...]) -> int:
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path, 0)
+
+    def say_late(self, path: tuple[str, ...], message: str) -> None:
+        """Report an error that only the whole shows, where `path` was set last."""
+        while path and path not in self.set_at:
+            path = path[:-1]
+        file, line = self.set_at.get(path, (self.file, 0))
+        self.problems.append(Problem(file, line, message))
+
+
+def load(sources: Iterable[tuple[str, str | bytes]]) -> ConfigFile:
+    """Read (file, content) in their order; later files override single settings of earlier ones."""
+    draft = _Draft()
+    draft.lanes = {lane.name: _settings_of(lane) for lane in DEFAULT_LANES}
+    for file, data in sources:
+        draft.file = file
+        table = _toml(draft, data)
+        if table is not None:
+            _take_file(draft, table)
+    config = _assemble(draft)
+    is_wrong = any(problem.severity == "error" for problem in draft.problems)
+    return ConfigFile(Config() if is_wrong else config, tuple(draft.problems))
+
+
+def _settings_of(lane: Lane) -> dict[str, Any]:
+    return {item.name: getattr(lane, item.name) for item in fields(Lane) if item.name != "name"}
+
+
+def _toml(draft: _Draft, content: str | bytes) -> dict[str, Any] | None:
+    data = content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    try:
+        text = data.decode("utf-8-sig")
+        table = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        draft.problems.append(Problem(draft.file, line, "it is not valid UTF-8"))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        words = str(error).partition(" (at ")[0]
+        message = f"it is no valid TOML: {words[:1].lower()}{words[1:]}"
+        draft.problems.append(Problem(draft.file, error_line(error, data), message))
+    else:
+        draft.places = places_in(text)
+        return table
+    return None
+
+
+def _take_file(draft: _Draft, table: Mapping[str, object]) -> None:
+    for key, value in table.items():
+        if key == "lane":
+            _take_lanes(draft, value)
+        elif key in _QUEUE_BY_KEY:
+            _take(draft, draft.queue, _QUEUE_BY_KEY[key], (key,), value)
+        else:
+            draft.say((key,), f"there is no setting {shown(key)}{did_you_mean(key, _TOP_KEYS)}")
+
+
+def _take(
+    draft: _Draft, into: dict[str, Any], setting: Setting, path: tuple[str, ...], value: object
+) -> None:
+    draft.set_at[path] = (draft.file, draft.line_of(path))
+    try:
+        into[setting.field] = setting.read(value)
+    except ValueError as error:
+        draft.say(path, f"{setting.key}: {error}")
+
+
+def _take_lanes(draft: _Draft, lanes: object) -> None:
+    if not isinstance(lanes, dict):
+        draft.say(("lane",), "lane: it must be tables, such as [lane.gpu]")
+        return
+    for name, table in lanes.items():
+        path = ("lane", name)
+        fault = lane_name_fault(name)
+        draft.set_at[path] = (draft.file, draft.line_of(path))
+        if fault:
+            draft.say(path, f"{shown(name)} can't be a lane: {fault}")
+        elif not isinstance(table, dict):
+            draft.say(path, f"lane.{name}: it must be a table, such as [lane.{name}]")
+        else:
+            _take_lane(draft, name, table)
+
+
+def _take_lane(draft: _Draft, name: str, table: Mapping[str, object]) -> None:
+    lane = draft.lanes.setdefault(name, {})
+    for key, value in table.items():
+        path = ("lane", name, key)
+        if key in _LANE_BY_KEY:
+            _take(draft, lane, _LANE_BY_KEY[key], path, value)
+        elif key not in SUBTABLES:
+            near = did_you_mean(key, _LANE_KEYS)
+            draft.say(path, f"a lane has no setting {shown(key)}{near}")
+        elif not isinstance(value, dict):
+            draft.say(path, f"{key}: it must be a table, such as [lane.{name}.{key}]")
+        elif key == "slice":
+            _take_pairs(draft, lane, "slice_properties", path, value, check_slice_setting)
+        else:
+            _take_pairs(draft, lane, "job_defaults", path, value, _check_job_default)
+
+
+def _take_pairs(
+    draft: _Draft,
+    lane: dict[str, Any],
+    into: str,
+    path: tuple[str, ...],
+    table: Mapping[str, object],
+    check: Callable[[str, str], None],
+) -> None:
+    """Read a table of free settings; a list stands for several assignments of one key."""
+    pairs: list[tuple[str, str]] = [p for p in lane.get(into, ()) if p[0] not in table]
+    for key, value in table.items():
+        for one in value if isinstance(value, list) else [value]:
+            try:
+                text = _plain_text(one)
+                check(key, text)
+                pairs.append((key, text))
+            except ValueError as error:
+                draft.say((*path, key), f"{key}: {error}")
+    lane[into] = tuple(pairs)
+
+
+def _plain_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | str):
+        raise ValueError("it must be a text, a number, or true or false")
+    return str(value)
+
+
+def _check_job_default(key: str, text: str) -> None:
+    key_named(key).value(text)
+    if key in NOT_FOR_ALL:
+        raise ValueError("it can't be the same for every job of a lane")
+    if not text.isprintable():
+        raise ValueError("it must be of one line")
+
+
+# The whole --------------------------------------------------------------------------------------
+
+
+def _assemble(draft: _Draft) -> Config:
+    lanes = {n: v for n, v in draft.lanes.items() if v.pop("enabled", True)}
+    excludes = _symmetric_excludes(draft, lanes)
+    for name, values in lanes.items():
+        values["excludes"] = frozenset(excludes[name])
+        values["before"] = tuple(_known_lanes(draft, lanes, name, "before"))
+    made = {name: Lane(name=name, **values) for name, values in lanes.items()}
+    _check_before(draft, made)
+    _check_slots(draft, made)
+    config = Config(lanes=made, **draft.queue)
+    if config.default_lane not in made:
+        near = did_you_mean(config.default_lane, list(made))
+        draft.say_late(
+            ("default_lane",), f"default_lane: there is no lane {config.default_lane}{near}"
+        )
+    return config
+
+
+def _known_lanes(
+    draft: _Draft, lanes: Mapping[str, dict[str, Any]], name: str, key: str
+) -> Sequence[str]:
+    """Return the other lanes that a setting names; what is a default may name a removed one."""
+    path = ("lane", name, key)
+    known = []
+    for other in lanes[name].get(key, ()):
+        if other == name:
+            draft.say_late(path, f"{key}: {name} names itself")
+        elif other in lanes:
+            known.append(other)
+        elif path in draft.set_at:
+            near = did_you_mean(other, list(lanes))
+            draft.say_late(path, f"{key}: there is no lane {shown(other)}{near}")
+    return known
+
+
+def _symmetric_excludes(draft: _Draft, lanes: Mapping[str, dict[str, Any]]) -> dict[str, set[str]]:
+    """Return who excludes whom, both ways.
+
+    A default gives way to what was written: `[lane.gpu] excludes = []` also frees net from gpu.
+    """
+    said = {name for name in lanes if ("lane", name, "excludes") in draft.set_at}
+    pairs: dict[str, set[str]] = {name: set() for name in lanes}
+    for name in lanes:
+        for other in _known_lanes(draft, lanes, name, "excludes"):
+            if name in said or other not in said:
+                pairs[name].add(other)
+                pairs[other].add(name)
+    return pairs
+
+
+def _check_before(draft: _Draft, lanes: Mapping[str, Lane]) -> None:
+    """Say each circle of lanes that wait for each other."""
+    free: set[str] = set()
+    for name in lanes:
+        path: list[str] = []
+        _walk_before(draft, lanes, name, path, free)
+
+
+def _walk_before(
+    draft: _Draft, lanes: Mapping[str, Lane], name: str, path: list[str], free: set[str]
+) -> None:
+    if name in path:
+        circle = " before ".join([*path[path.index(name) :], name])
+        draft.say_late(("lane", path[-1], "before"), f"before: lanes wait in a circle: {circle}")
+        return
+    if name in free:
+        return
+    path.append(name)
+    for other in lanes[name].before:
+        _walk_before(draft, lanes, other, path, free)
+    path.pop()
+    free.add(name)
+
+
+def _check_slots(draft: _Draft, lanes: Mapping[str, Lane]) -> None:
+    total = sum(lane.slots for lane in lanes.values())
+    if total <= SLOTS_MAX:
+        return
+    largest = max(lanes.values(), key=lambda lane: lane.slots)
+    message = f"slots: all lanes together have {total}, and may have {SLOTS_MAX}"
+    draft.say_late(("lane", largest.name, "slots"), message)
+
+
+assert set(NOT_FOR_ALL) <= set(BY_NAME)
