@@ -38,6 +38,7 @@ class Wish:
     enable: tuple[str, ...] = ()
     mask: tuple[str, ...] = ()
     root: str = ""
+    base: str = ""
     generators: str | None = None
     user: bool = False
     version: int | None = None
@@ -68,6 +69,7 @@ class World:
 
     situation: Situation
     version: int
+    base: str
     unknown: tuple[str, ...]
     problems: tuple[Problem, ...]
     real: dict[str, str]
@@ -102,9 +104,14 @@ def look(wish: Wish) -> World:
     )
     unknown = [*notes, *_unknown(situation, loaded)]
     return World(
-        situation, version, tuple(unknown), (*given.problems, *scene.problems), given.real,
+        situation,
+        version,
+        root or "/",
+        tuple(unknown),
+        (*given.problems, *scene.problems),
+        given.real,
         looked=bool(given.taken) or not wish.paths,
-    )  # fmt: skip
+    )
 
 
 @dataclass(slots=True)

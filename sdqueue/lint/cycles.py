@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sdqueue.boot.draws import Outlook
 from sdqueue.lint.finding import Edge, Finding, Fix, Lost, Severity
-from sdqueue.lint.knot import Knot, Untied
+from sdqueue.lint.knot import Cut, Knot, Untied
 from sdqueue.lint.situation import Situation
 
 NOT_EXACT = "the set of lines is small, but there may be a smaller one"
@@ -67,10 +67,15 @@ def _place(edges: Sequence[Edge], situation: Situation) -> tuple[str, int]:
 
 
 def _cuts(untied: Untied) -> Iterator[Fix]:
-    for cut in untied.singles:
+    for cut in sorted(untied.singles, key=lambda cut: not _on_target(cut)):
         yield Fix(cut.place.file, cut.place.line, f"remove {cut.text}", "alone")
     for cut in untied.several:
         yield Fix(cut.place.file, cut.place.line, f"remove {cut.text}", "with others")
+
+
+def _on_target(cut: Cut) -> bool:
+    """Whether the line orders a unit after a target: mostly the line that is wrong."""
+    return cut.stated == "After" and cut.pair[1].endswith(".target")
 
 
 def _defusing(knot: Knot, situation: Situation) -> Iterator[Fix]:

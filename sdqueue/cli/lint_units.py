@@ -1,0 +1,150 @@
+"""sdqueue lint-units: prove, before deploy, that unit files will be started at boot."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+
+from sdqueue.cli.lint_world import Wish, World, look
+from sdqueue.lint.finding import SEVERITIES, Finding, at_least
+from sdqueue.lint.formats import FORMATS, text
+from sdqueue.lint.judge import judge
+from sdqueue.lint.report import Report
+from sdqueue.lint.rule import Rule, explain
+from sdqueue.lint.rules import BY_NAME, RULES
+from sdqueue.words.errors import UsageError
+
+CLEAN, FINDINGS, COULD_NOT_LOOK = 0, 1, 2
+EXIT_STATUS: dict[int, str] = {
+    CLEAN: "no finding as bad as --fail-on",
+    FINDINGS: "findings at or above --fail-on",
+    COULD_NOT_LOOK: "nothing could be looked at, or the command line is wrong",
+}
+_PROBLEM_RULE = "bad-file"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add what only this verb understands; it looks at system units unless --user is given."""
+    parser.set_defaults(system=True)
+    add = parser.add_argument
+    add(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="unit files, or directories like /etc/systemd/system",
+    )
+    add("--enable", action="append", default=[], metavar="NAME", help="enable this one; repeatable")
+    add("--mask", action="append", default=[], metavar="NAME", help="mask this unit; repeatable")
+    add("--default-target", default="", metavar="TARGET", help="boot into this target")
+    add("--root", default="", metavar="DIR", help="the box is the tree in DIR, not this one")
+    add("--base", default="", metavar="NAME", help="the box is a plain one, such as debian-12")
+    add("--generators", metavar="DIR", help="what generators made, instead of /run/systemd")
+    add("--systemd-version", type=int, metavar="N", help="systemd's version (default: the box's)")
+    add("--all", action="store_true", help="what was wrong before, too")
+    add(
+        "--ignore", action="append", default=[], metavar="RULE", help="leave a rule out; repeatable"
+    )
+    add("--fail-on", default="error", choices=SEVERITIES, help="what makes the exit status 1")
+    add("--format", default="", choices=tuple(FORMATS), help="how to print it (default: text)")
+    add("--color", default="auto", choices=("auto", "always", "never"), help="colour in text")
+    add("--seed", type=int, default=1, metavar="N", help="another series of simulated boots")
+    add("--explain", metavar="RULE", help="explain a rule, or all of them")
+
+
+def run(args: Namespace) -> int:
+    """Look, judge, print; the exit status is of EXIT_STATUS."""
+    if args.explain:
+        return _explain(args.explain)
+    for name in args.ignore:
+        _known(name)
+    world = look(_wish(args))
+    if not world.looked:
+        for problem in world.problems:
+            print(f"sdqueue: {problem}", file=sys.stderr)
+        return COULD_NOT_LOOK
+    found = judge(world.situation, ignore=args.ignore) + _problems(world, args.ignore)
+    report = _report(world, sorted(found, key=lambda one: one.sort_key))
+    _print(report, args)
+    return FINDINGS if any(at_least(one.severity, args.fail_on) for one in found) else CLEAN
+
+
+def _wish(args: Namespace) -> Wish:
+    return Wish(
+        paths=tuple(args.paths),
+        enable=tuple(args.enable),
+        mask=tuple(args.mask),
+        root=args.root,
+        base=args.base,
+        generators=args.generators,
+        user=not args.system,
+        version=args.systemd_version,
+        target=args.default_target,
+        everything=args.all,
+        seed=args.seed,
+    )
+
+
+def _problems(world: World, ignored: list[str]) -> list[Finding]:
+    """Trouble with the files themselves, as findings."""
+    if _PROBLEM_RULE in ignored:
+        return []
+    return [
+        Finding(_PROBLEM_RULE, p.severity, p.file.rpartition("/")[2], p.file, p.line, p.message)
+        for p in world.problems
+    ]
+
+
+def _report(world: World, found: list[Finding]) -> Report:
+    report = Report(
+        tuple(found),
+        world.version,
+        world.base,
+        world.unknown,
+        len(world.situation.new_files or ()),
+        world.situation.graph,
+    )
+    return report.placed(world.real, _shown)
+
+
+def _shown(file: str) -> str:
+    """A path as short as it can be from here."""
+    if not file.startswith("/"):
+        return file
+    here = os.path.relpath(file)
+    return here if len(here) < len(file) and not here.startswith("../..") else file
+
+
+def _print(report: Report, args: Namespace) -> None:
+    name = args.format or ("json" if getattr(args, "json", "off") != "off" else "text")
+    if name == "text":
+        colour = args.color == "always" or (args.color == "auto" and sys.stdout.isatty())
+        out = text.render(report, colour=colour and "NO_COLOR" not in os.environ)
+    else:
+        out = FORMATS[name](report)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(out.encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
+
+
+def _explain(name: str) -> int:
+    rules = RULES if name == "all" else (_known(name),)
+    print("\n".join(explain(rule) for rule in rules), end="")
+    return CLEAN
+
+
+def _known(name: str) -> Rule:
+    rule = BY_NAME.get(name)
+    if rule is None:
+        raise UsageError(f"there is no rule {name}. The rules: {', '.join(BY_NAME)}.")
+    return rule
+
+
+def main() -> int:
+    """Run as a program of its own: python -m sdqueue.cli.lint_units."""
+    parser = ArgumentParser(prog="sdqueue lint-units")
+    parser.add_argument("--user", dest="system", action="store_false")
+    add_arguments(parser)
+    return run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
