@@ -1,0 +1,230 @@
+"""Jobs as rows, from files alone, and completed by the controller where it is there.
+
+A row has the keys of `core.view.JOB_KEYS`, whoever made it. What files say is quick to read and
+survives everything; why a queued job waits is known to the controller alone.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from sdqueue.cli.place import Place
+from sdqueue.core.model import JobState
+from sdqueue.core.view import JOB_KEYS
+from sdqueue.jobtext import read_header
+from sdqueue.spool import meta
+from sdqueue.spool.layout import Spool
+from sdqueue.spool.runs import read_record, runs
+from sdqueue.spool.scan import Entry, JobBytes, read_job, scan
+from sdqueue.words.errors import NoSuchJob, UsageError
+from sdqueue.words.names import SUFFIX, job_name_fault, second_word, shown, sort_key, unit_of_job
+
+Row = dict[str, object]
+Wanted = Callable[[str], bool]
+
+DIRECTORY_OF: dict[str, str] = {
+    JobState.RUNNING: "running",
+    JobState.QUEUED: "queue",
+    JobState.PARKED: "parked",
+    JobState.FAILED: "failed",
+    JobState.DONE: "done",
+}
+"""States in the order in which they are listed, and where their files are."""
+
+NO_CONTROLLER, NEW = "no-controller", "new"
+CLIENT_CODES: dict[str, str] = {
+    NO_CONTROLLER: "no controller is running, so nothing starts",
+    NEW: "the controller has not read its file yet",
+}
+"""Reasons that only the command line gives, beside those of `core.model.CODE_HELP`."""
+
+_HEAD_BYTES = 4096
+_GLOB = frozenset("*?[")
+
+
+def matcher(patterns: Sequence[str]) -> Wanted:
+    """Return a test for names that fit one of the patterns; all names fit none."""
+    plain = [pattern.removesuffix(SUFFIX) for pattern in patterns]
+    if not plain:
+        return lambda _name: True
+    if not any(_GLOB.intersection(pattern) for pattern in plain):
+        return frozenset(plain).__contains__
+    return lambda name: any(fnmatchcase(name, pattern) for pattern in plain)
+
+
+def expand(place: Place, patterns: Sequence[str], states: Iterable[str]) -> list[str]:
+    """Return the names of jobs in those states that the patterns mean, in their order.
+
+    Raise NoSuchJob for a plain name, or a pattern, that means none.
+    """
+    names = sorted(
+        {name for state in states for name in list_names(place.spool, state)}, key=sort_key
+    )
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        fits = [name for name in names if matcher([pattern])(name)]
+        if not fits:
+            raise NoSuchJob(_no_match(pattern, names))
+        found.update(dict.fromkeys(fits))
+    return list(found)
+
+
+def _no_match(pattern: str, names: Sequence[str]) -> str:
+    from sdqueue.words.names import did_you_mean
+
+    name = pattern.removesuffix(SUFFIX)
+    if _GLOB.intersection(name):
+        return f"no such job fits {shown(name)}."
+    near = did_you_mean(name, names[:10_000]) if job_name_fault(name) is None else ""
+    return f"there is no such job as {shown(name)}{near or '.'}"
+
+
+def list_names(spool: Spool, state: str) -> list[str]:
+    """Return the names of the jobs in a state, in no order; quick."""
+    try:
+        files = os.listdir(spool.state_dir(DIRECTORY_OF[state]))
+    except FileNotFoundError:
+        return []
+    except PermissionError as error:
+        raise UsageError(f"{error.filename} can't be read: the queue is another user's.") from None
+    return [file[: -len(SUFFIX)] for file in files if file.endswith(SUFFIX)]
+
+
+def count(spool: Spool) -> dict[str, int]:
+    """Count the jobs in each state."""
+    return {str(state): len(list_names(spool, state)) for state in DIRECTORY_OF}
+
+
+def file_rows(
+    place: Place, *, states: Iterable[str] = tuple(DIRECTORY_OF), wanted: Wanted
+) -> list[Row]:
+    """Return the rows of wanted jobs, from files, in the order in which to list them."""
+    reader = _Reader(place)
+    found: list[Row] = []
+    for state in states:
+        rows = [reader.row(entry, state) for entry in _entries(place.spool, state, wanted)]
+        rows.sort(key=lambda row: sort_key(str(row["name"])))
+        found += rows
+    return found
+
+
+def _entries(spool: Spool, state: str, wanted: Wanted) -> Iterator[Entry]:
+    if not os.path.isdir(spool.state_dir(DIRECTORY_OF[state])):
+        return
+    for entry in scan(spool, DIRECTORY_OF[state]):
+        is_job = entry.problem is None or entry.problem.severity == "error"
+        if is_job and wanted(entry.name):
+            yield entry
+
+
+class _Reader:
+    """Reads rows; what all of them need is looked up once."""
+
+    def __init__(self, place: Place) -> None:
+        self._spool = place.spool
+        self._lanes = place.config.lanes
+        self._remembered = frozenset(_listed(place.spool.meta_dir))
+        self._ran = frozenset(_listed(f"{place.spool.root}/runs"))
+        self._defaults = {lane.name: dict(lane.job_defaults) for lane in self._lanes.values()}
+
+    def row(self, entry: Entry, state: str) -> Row:
+        """Return the row of one job file."""
+        name = entry.name
+        head = self._head(name, state) if entry.problem is None else {}
+        lane = head.get("LANE") or second_word(name)
+        lane = lane if lane in self._lanes else head.get("LANE", "")
+        retries = head.get("RETRIES") or self._defaults.get(lane, {}).get("RETRIES") or "3"
+        record = self._last_run(name) if name in self._ran else {}
+        row: Row = dict.fromkeys(JOB_KEYS)
+        row |= {
+            "name": name,
+            "lane": lane,
+            "state": str(state),
+            "reason": no_controller() if state == JobState.QUEUED else None,
+            "attempts_max": int(retries) if retries.isdecimal() and len(retries) < 8 else None,
+            "rc": record.get("rc"),
+            "verified": record.get("verified"),
+            "unit": unit_of_job(name),
+            "since": self._since(name, state, record),
+            "run": record.get("run") or 0,
+            "invocation": record.get("invocation") or "",
+            "description": entry.problem.message if entry.problem else head.get("DESCRIPTION", ""),
+        }
+        row["attempt"] = self._attempt(name, state, record)
+        return row
+
+    def _head(self, name: str, state: str) -> dict[str, str]:
+        """Return the header's texts of a job file; unchecked, since this is for thousands."""
+        found = read_job(self._spool, DIRECTORY_OF[state], name, limit=_HEAD_BYTES)
+        if not isinstance(found, JobBytes):
+            return {}
+        return {
+            key.decode("ascii"): value.decode("utf-8", "replace")
+            for _, key, value in read_header(found.data).lines
+        }
+
+    def _last_run(self, name: str) -> Row:
+        number = max(runs(self._spool, name), default=0)
+        return (read_record(self._spool, name, number) if number else None) or {}
+
+    def _attempt(self, name: str, state: str, record: Row) -> object:
+        if state != JobState.QUEUED:
+            return record.get("attempt") or 1
+        kept = meta.load(self._spool, name) if f"{name}.json" in self._remembered else None
+        return kept.attempts + 1 if isinstance(kept, meta.Meta) else 1
+
+    def _since(self, name: str, state: str, record: Row) -> object:
+        """Return since when the file is where it is: a rename changes its ctime."""
+        started = record.get("start")
+        if state == JobState.RUNNING and started:
+            return started
+        try:
+            return os.lstat(self._spool.job_file(DIRECTORY_OF[state], name)).st_ctime
+        except OSError:
+            return None
+
+
+def _listed(directory: str) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def no_controller() -> Row:
+    """Return the reason of every queued job while no controller runs."""
+    return _reason(NO_CONTROLLER)
+
+
+def _reason(code: str) -> Row:
+    return {
+        "code": code,
+        "detail": CLIENT_CODES[code],
+        "blocker": "",
+        "since": None,
+        "until": None,
+    }
+
+
+def completed(rows: list[Row], told: Iterable[Row] | None) -> list[Row]:
+    """Return the rows with what the controller told of them; `told` is None if there is none."""
+    if told is None:
+        return rows
+    known = {row["name"]: row for row in told}
+    return [_completed(row, known.get(row["name"])) for row in rows]
+
+
+def _completed(row: Row, told: Row | None) -> Row:
+    if row["state"] != JobState.QUEUED and row["state"] != JobState.RUNNING:
+        return row
+    if told is None or told["state"] != row["state"]:
+        # It changed between the two looks, or its file is new: the file counts.
+        return row | {"reason": _reason(NEW)} if row["state"] == JobState.QUEUED else row
+    return {**row, **told, "reason": _whole_reason(told["reason"])}
+
+
+def _whole_reason(reason: object) -> Row | None:
+    """Return a reason with all its keys, since what does not apply was left out on the bus."""
+    if not isinstance(reason, dict):
+        return None
+    return {"code": "", "detail": "", "blocker": "", "since": None, "until": None, **reason}

@@ -1,0 +1,296 @@
+"""`sdqueue status`: the queue at one look; or jobs, with their reasons and last words.
+
+Its cost does not grow with the number of waiting jobs: they are counted by name, and only the ones
+that are shown are read.
+"""
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sdqueue.cli.exits import FAILED, OK
+from sdqueue.cli.list import cells
+from sdqueue.cli.output import (
+    Column,
+    Style,
+    colours,
+    paint_line,
+    print_json,
+    print_lines,
+    table,
+)
+from sdqueue.cli.place import Place
+from sdqueue.cli.rows import (
+    DIRECTORY_OF,
+    Row,
+    completed,
+    count,
+    file_rows,
+    list_names,
+    no_controller,
+)
+from sdqueue.cli.safe import safe
+from sdqueue.words.names import sort_key
+
+if TYPE_CHECKING:
+    from sdqueue.cli.client import Client
+
+WAITING_SHOWN = 20
+ASKED_MAX = 500
+"""With more waiting jobs than this, only the heads of the lanes are asked for."""
+LOG_LINES = 10
+
+LANE_COLUMNS = (
+    Column("LANE", "name"),
+    Column("IS", "state"),
+    Column("HOLDER", "holder"),
+    Column("SINCE", "since"),
+    Column("WAITING", "queued", right=True),
+    Column("NEXT", "next", optional=True),
+    Column("WHY NOT YET", "why", optional=True, flexible=True),
+)
+WAITING_COLUMNS = (
+    Column("WAITING", "name"),
+    Column("LANE", "lane"),
+    Column("SINCE", "since"),
+    Column("ATTEMPT", "attempt", optional=True),
+    Column("WHY", "detail", flexible=True),
+)
+
+
+class Told(NamedTuple):
+    """What the controller says."""
+
+    properties: Row
+    lanes: list[Row]
+    jobs: list[Row]
+
+
+class Health(NamedTuple):
+    """How the controller is; `start` says how to start it, where it does not run."""
+
+    running: bool
+    version: object
+    halted: str
+    trouble: list[str]
+    start: str
+
+
+class Overall(NamedTuple):
+    """The queue at one look."""
+
+    spool: str
+    system: bool
+    controller: Health
+    counts: dict[str, int]
+    lanes: list[Row]
+    running: list[Row]
+    waiting: list[Row]
+
+    def as_json(self) -> Row:
+        """Return what `status --json` prints."""
+        return {
+            **self._asdict(),
+            "controller": self.controller._asdict(),
+            "safe_to_reboot": self.counts["running"] == 0,
+        }
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the options of `status`."""
+    parser.add_argument("jobs", metavar="JOB", nargs="*", help="jobs to show, or globs of names")
+    parser.add_argument(
+        "--exit-code",
+        action="store_true",
+        help="exit 1 while a job runs, 0 when it is safe to reboot",
+    )
+
+
+def run(args: Namespace) -> int:
+    """Show the queue, or the jobs that are named."""
+    place = Place(system=args.system)
+    if args.jobs:
+        return _jobs(place, args)
+    answer = overall(place)
+    if args.json != "off":
+        print_json(answer.as_json(), args.json)
+    else:
+        lines = _lines(answer, legend=not args.no_legend, style=colours())
+        print_lines(lines, pager=not args.no_pager)
+    return FAILED if args.exit_code and answer.counts["running"] else OK
+
+
+def overall(place: Place) -> Overall:
+    """Look at the queue."""
+    spool = place.spool
+    queued = sorted(list_names(spool, "queued"), key=sort_key)
+    told = _ask(place, list_names(spool, "running"), queued)
+    rows = _rows(place, told, queued)
+    return Overall(
+        spool.root,
+        place.system,
+        _health(place, told),
+        count(spool),
+        told.lanes if told else _lanes(place, rows),
+        [row for row in rows if row["state"] == "running"],
+        [row for row in rows if row["state"] == "queued"][:WAITING_SHOWN],
+    )
+
+
+def _ask(place: Place, running: Sequence[str], queued: Sequence[str]) -> Told | None:
+    if os.access(place.spool.root, os.R_OK) and not place.has_controller():
+        return None
+    from sdqueue.cli.client import ask_if_there
+
+    async def question(client: "Client") -> Told:
+        lanes = await client.list_lanes()
+        few = queued if len(queued) <= ASKED_MAX else [str(lane["next"]) for lane in lanes]
+        names = [*running, *(name for name in few if name)]
+        jobs = await client.list_jobs(names) if names else []
+        return Told(await client.properties(), lanes, jobs)
+
+    return ask_if_there(place, question)
+
+
+def _rows(place: Place, told: Told | None, queued: Sequence[str]) -> list[Row]:
+    """Return the rows of what runs, and of the waiting jobs that can be shown."""
+    shown = set(queued[:WAITING_SHOWN])
+    if told:
+        heads = [str(row["name"]) for row in told.jobs if row["state"] == "queued"]
+        first = {str(lane["next"]) for lane in told.lanes}
+        ordered = sorted(heads, key=lambda name: (name not in first, sort_key(name)))
+        shown = set(ordered[:WAITING_SHOWN])
+    rows = file_rows(place, states=["running"], wanted=lambda _name: True)
+    rows += file_rows(place, states=["queued"], wanted=shown.__contains__)
+    return completed(rows, told.jobs if told else None)
+
+
+def _health(place: Place, told: Told | None) -> Health:
+    if told is None:
+        return Health(False, None, "", [], place.start_hint())
+    trouble = told.properties.get("Trouble")
+    return Health(
+        True,
+        told.properties.get("Version"),
+        str(told.properties.get("Halted") or ""),
+        [str(each) for each in trouble] if isinstance(trouble, list) else [],
+        "",
+    )
+
+
+def _lanes(place: Place, rows: Sequence[Row]) -> list[Row]:
+    """Return the lanes as files know them; how many wait in each is not counted then."""
+    found: list[Row] = []
+    for lane in place.config.lanes.values():
+        holders = [row for row in rows if row["state"] == "running" and row["lane"] == lane.name]
+        found.append(
+            {
+                "name": lane.name,
+                "state": "running" if holders else None,
+                "slots": lane.slots,
+                "occupants": [row["unit"] for row in holders],
+                "queued": None,
+                "next": None,
+                "reason": no_controller(),
+                "excludes": sorted(lane.excludes),
+            }
+        )
+    return found
+
+
+# As text ----------------------------------------------------------------------------------------
+
+
+def _lines(answer: Overall, *, legend: bool, style: Style | None) -> list[str]:
+    now_sec = time.time()
+    rows = [*answer.running, *answer.waiting]
+    lanes = [_lane_cells(lane, rows, now_sec) for lane in answer.lanes]
+    lines = [*_head(answer, style), ""] if legend else []
+    lines += table(LANE_COLUMNS, lanes, legend=legend, paint=style)
+    waiting = [_waiting_cells(row, now_sec) for row in answer.waiting]
+    if waiting:
+        lines += ["", *table(WAITING_COLUMNS, waiting, legend=legend, paint=style)]
+    more = answer.counts["queued"] - len(waiting)
+    if more > 0 and legend:
+        lines.append(f"… and {more} more: sdqueue list --state=queued")
+    return lines
+
+
+def _head(answer: Overall, style: Style | None) -> list[str]:
+    health = answer.controller
+    owner = "the machine's" if answer.system else "your"
+    good = health.running and not health.halted
+    bullet = paint_line("●", "active" if good else "bad", style)
+    counts = ", ".join(f"{answer.counts[state]} {state}" for state in DIRECTORY_OF)
+    facts = [("Jobs", counts, "")]
+    if health.running:
+        facts.append(("Controller", f"running, version {health.version}", ""))
+    else:
+        facts.append(("Controller", f"not running, so nothing starts; {health.start}", "bad"))
+    facts += [("Halted", health.halted, "notice")] if health.halted else []
+    facts += [("Trouble", trouble, "bad") for trouble in health.trouble]
+    lines = [f"{bullet} sdqueue, {owner} queue in {safe(answer.spool)}"]
+    return lines + [
+        paint_line(f"{head:>12}: {safe(text)}", colour, style) for head, text, colour in facts
+    ]
+
+
+def _lane_cells(lane: Row, rows: Sequence[Row], now_sec: float) -> dict[str, str]:
+    units = {str(row["unit"]): row for row in rows if row["state"] == "running"}
+    occupants = lane["occupants"]
+    holders = [str(unit) for unit in occupants] if isinstance(occupants, list) else []
+    jobs = [units[unit] for unit in holders if unit in units]
+    names = [str(units[unit]["name"]) if unit in units else unit for unit in holders]
+    reason = lane["reason"]
+    state = str(lane["state"] or "-")
+    return {
+        "name": str(lane["name"]),
+        "state": state,
+        "holder": ", ".join(names) or "-",
+        "since": cells(jobs[0], now_sec)["since"] if jobs else "",
+        "queued": "?" if lane["queued"] is None else str(lane["queued"]),
+        "next": str(lane["next"] or ""),
+        "why": str(reason["detail"]) if isinstance(reason, dict) and lane["next"] else "",
+        "paint": {"running": "good", "paused": "notice"}.get(state, ""),
+    }
+
+
+def _waiting_cells(row: Row, now_sec: float) -> dict[str, str]:
+    return {**cells(row, now_sec), "paint": "", "detail": reason_text(row["reason"])}
+
+
+def reason_text(reason: object) -> str:
+    """Return a reason in a line: its code and its words."""
+    if not isinstance(reason, dict):
+        return ""
+    detail = str(reason["detail"] or reason["blocker"] or "")
+    return f"{reason['code']}: {detail}" if detail else str(reason["code"])
+
+
+# One job ----------------------------------------------------------------------------------------
+
+
+def _jobs(place: Place, args: Namespace) -> int:
+    from sdqueue.cli.detail import lines_of
+    from sdqueue.cli.journal import last_lines
+    from sdqueue.cli.show import details
+    from sdqueue.cli.why import chain_lines, chains_of
+
+    jobs = details(place, args.jobs)
+    chains = chains_of(place, [str(job["name"]) for job in jobs])
+    if args.json != "off":
+        print_json(
+            [{**job, "chain": chain} for job, chain in zip(jobs, chains, strict=True)], args.json
+        )
+    else:
+        lines: list[str] = []
+        for job, chain in zip(jobs, chains, strict=True):
+            lines += [*([""] if lines else []), *lines_of(job, style=colours())]
+            lines += ["", *chain_lines(chain, legend=True)] if job["state"] == "queued" else []
+            log = last_lines(place, str(job["unit"]), LOG_LINES)
+            lines += ["", *map(safe, log)] if log else []
+        print_lines(lines, pager=not args.no_pager)
+    busy = any(job["state"] == "running" for job in jobs)
+    return FAILED if args.exit_code and busy else OK

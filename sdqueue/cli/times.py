@@ -1,0 +1,59 @@
+"""Times as systemd shows them: `2h 16min ago`, `Sun 2026-11-29 18:00:00 UTC`."""
+
+import time
+
+_USEC, _MSEC, _SEC = 1e-6, 1e-3, 1.0
+_MIN, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+_WEEK, _MONTH, _YEAR = 7 * _DAY, 2629800.0, 31557600.0
+
+# From which age on, in which two units; the second unit is left out where it is None.
+_STEPS = (
+    (_YEAR, "y", _YEAR, "month", _MONTH),
+    (_MONTH, "month", _MONTH, "day", _DAY),
+    (_WEEK, "week", _WEEK, "day", _DAY),
+    (2 * _DAY, "day", _DAY, "", 0.0),
+    (_DAY, "day", _DAY, "h", _HOUR),
+    (6 * _HOUR, "h", _HOUR, "", 0.0),
+    (_HOUR, "h", _HOUR, "min", _MIN),
+    (5 * _MIN, "min", _MIN, "", 0.0),
+    (_MIN, "min", _MIN, "s", _SEC),
+    (_SEC, "s", _SEC, "", 0.0),
+    (_MSEC, "ms", _MSEC, "", 0.0),
+)
+_WORDS = frozenset(("y", "month", "week", "day"))
+
+
+def ago(then_sec: object, now_sec: float) -> str:
+    """Return how long ago (or how soon) a unix time is, "" where there is none.
+
+    Re-enacts format_timestamp_relative(), src/basic/time-util.c, v252.
+    Differs: `2y` and not `2 years`, since it stands in a column.
+    """
+    if not isinstance(then_sec, int | float) or not then_sec:
+        return ""
+    tail = "ago" if then_sec <= now_sec else "left"
+    text = span(abs(now_sec - then_sec))
+    return f"{text} {tail}" if text else "now"
+
+
+def span(seconds: float) -> str:
+    """Return a duration in at most two units, "" for none."""
+    for least, unit, size, second_unit, second_size in _STEPS:
+        if seconds >= least:
+            count, rest = divmod(seconds, size)
+            more = int(rest // second_size) if second_size else 0
+            return _units(int(count), unit) + (f" {_units(more, second_unit)}" if more else "")
+    return ""
+
+
+def _units(count: int, unit: str) -> str:
+    if unit not in _WORDS or unit == "y":
+        return f"{count}{unit}"
+    return f"{count} {unit}{'s' if count != 1 else ''}"
+
+
+def stamp(sec: object) -> str:
+    """Return a unix time as systemd prints it, in local time, "" where there is none."""
+    if not isinstance(sec, int | float) or not sec:
+        return ""
+    return time.strftime("%a %Y-%m-%d %H:%M:%S %Z", time.localtime(sec))
