@@ -75,7 +75,7 @@ def load(
     units: Path | None = None,
 ) -> Loaded:
     """Load `target` as the judge does; `units` stands for GUEST_UNITS in a tree's search path."""
-    root = str(systemd.tree or "")
+    root = "" if unit_path == (GUEST_UNITS,) else str(systemd.tree or "")
     places = [
         str(units) if units and place == GUEST_UNITS else f"{root}{place}" for place in unit_path
     ]

@@ -22,7 +22,7 @@ OTHERS = (
     "StopPropagatedFrom", "JoinsNamespaceOf", "BindTo", "RequiresOverridable",
 )  # fmt: skip
 BASE: Files = {
-    "sysinit.target": "[Unit]\nConflicts=emergency.service\nWants=local-fs.target swap.target\n"
+    "sysinit.target": "[Unit]\nWants=local-fs.target swap.target\n"
     "After=local-fs.target swap.target\n",
     "basic.target": "[Unit]\nRequires=sysinit.target\nAfter=sysinit.target sockets.target\n"
     "Wants=sockets.target timers.target paths.target\n",
@@ -45,7 +45,7 @@ BASE: Files = {
 }
 """An operating system in small, so that one question takes milliseconds."""
 
-SPECIAL = (*BASE, "nowhere.service", "multi-user.target", "dbus.socket")
+SPECIAL = (*BASE, "nowhere.service", "nowhere.target", "dbus.socket")
 PATHS = ("/srv", "/srv/a", "/srv/a/b", "/srv/c", "/var", "/var/tmp", "/var/lib", "/opt", "/tmp")
 LISTENING = (
     "ListenStream=7777", "ListenStream=/srv/a/sock", "ListenFIFO=/srv/c/fifo",
@@ -280,7 +280,8 @@ def make(seed: int, *, size: int | None = None) -> Files:
     for _ in range(m.rng.randint(0, 2)):
         _alias(m)
     for name in units:
-        masked = m.chance(0.02)
+        # An alias of a mask is another unit, or the same, by the order of loading.
+        masked = m.chance(0.02) and f"{LINK}{name}" not in m.files.values()
         m.files[name] = f"{LINK}/dev/null" if masked else m.text(name, density)
     for _ in range(m.rng.randint(0, count // 5)):
         _dropin(m, density)

@@ -44,6 +44,8 @@ LOG_NAMESPACE_UNITS = (
     ("systemd-journald-varlink", "socket", 0),
     ("systemd-journald-sync", "service", 256),
 )
+CONTEXTS_VERIFIED_SINCE = 257
+IMAGES = ("RootImage", "RootMStack", "MountImages")
 IMAGE_MODULES = ("loop", "dm_mod", "dm_verity")
 
 JOURNAL_OUTPUTS = frozenset({"journal", "journal+console", "kmsg", "kmsg+console"})
@@ -85,24 +87,41 @@ def add_dependencies(loading: Loading, entry: Entry) -> None:
     _log(loading, entry, section)
 
 
-def patch_contexts(loading: Loading, entry: Entry) -> None:
-    """State what a unit needs to use images when its devices are restricted."""
-    unit, section = entry.unit, SECTIONS[entry.type]
-    image = next((unit.last(section, key) for key in ("RootImage", "RootMStack", "MountImages")
-                  if unit.value(section, key)), None)  # fmt: skip
-    policy = values.last_word(
-        unit, section, "DevicePolicy", frozenset({"auto", "closed", "strict"})
+def patch_contexts(loading: Loading, entry: Entry) -> bool:
+    """State what a unit needs to use images when its devices are restricted.
+
+    False where systemd then finds its settings to contradict each other, and goes no further.
+    """
+    image = next(
+        (s for key in IMAGES if (s := entry.unit.last(SECTIONS[entry.type], key)) and s.value), None
     )
-    restricted = (
+    if image is not None and _restricts_devices(entry):
+        for module in IMAGE_MODULES:
+            origin = implicit(image, f"{image.key}= with restricted devices")
+            loading.state(entry, AFTER_WANTS, f"modprobe@{module}.service", origin)
+    if loading.manager.version >= CONTEXTS_VERIFIED_SINCE and _contradicts_itself(loading, entry):
+        entry.load_state = "bad-setting"
+        return False
+    return True
+
+
+def _restricts_devices(entry: Entry) -> bool:
+    unit, section = entry.unit, SECTIONS[entry.type]
+    policy = values.last_word(unit, section, "DevicePolicy", _POLICIES)
+    return (
         unit.flag(section, "PrivateDevices", default=False)
         or policy in ("closed", "strict")
         or bool(values.listed(unit, section, ("DeviceAllow",)))
     )
-    if image is None or not restricted:
-        return
-    for module in IMAGE_MODULES:
-        origin = implicit(image, f"{image.key}= with restricted devices")
-        loading.state(entry, AFTER_WANTS, f"modprobe@{module}.service", origin)
+
+
+def _contradicts_itself(loading: Loading, entry: Entry) -> bool:
+    """Re-enacts the rules of unit_verify_contexts(), src/core/unit.c, v257, on DynamicUser=."""
+    unit, section = entry.unit, SECTIONS[entry.type]
+    if not unit.flag(section, "DynamicUser", default=False):
+        return False
+    home = unit.value(section, "WorkingDirectory").removeprefix("-") == "~"
+    return home or loading.manager.user
 
 
 def _mounts(loading: Loading, entry: Entry, kind: MountsKind, path: str, s: Setting) -> None:

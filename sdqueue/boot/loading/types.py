@@ -23,6 +23,8 @@ NOT_DEVICES = frozenset({"/dev/root", "/dev/nfs"})
 QUOTA_UNTIL = 256
 QUOTA_UNITS = ("systemd-quotacheck.service", "quotaon.service")
 OOM_RULES_SINCE = 261
+MASKED_ALONE_SINCE = 257
+"""Before this, links and drop-ins of masked units are read; fixed in v259, also in v257.9."""
 MOUNT_WORDS = frozenset({"mountinfo", "mount-file"})
 TIMER_STAMPS = "/var/lib/systemd/timers"
 
@@ -71,6 +73,8 @@ def read(loading: Loading, entry: Entry) -> None:
     entry.default_dependencies = unit.flag(
         "Unit", "DefaultDependencies", default=not entry.perpetual
     )
+    if state is LoadState.MASKED and loading.manager.version >= MASKED_ALONE_SINCE:
+        return
     own, dropins = _by_file(entry)
     apply_settings(loading, entry, own, "file")
     entry.speaks_as = entry.name
@@ -191,7 +195,8 @@ def _default_origin(unit_type: str, word: str) -> Origin:
 
 
 def _service(loading: Loading, entry: Entry) -> None:
-    execcontext.patch_contexts(loading, entry)
+    if not execcontext.patch_contexts(loading, entry):
+        return
     execcontext.add_dependencies(loading, entry)
     _default_slice(loading, entry)
     _state_defaults(loading, entry)
@@ -226,7 +231,8 @@ def _socket(loading: Loading, entry: Entry) -> None:
         origin = execcontext.implicit(setting, f"{setting.key}={path}")
         loading.need_mounts(entry, "Requires", path, origin)
     _bind_to_device(loading, entry)
-    execcontext.patch_contexts(loading, entry)
+    if not execcontext.patch_contexts(loading, entry):
+        return
     if any(unit.value("Socket", key) for key in _SOCKET_COMMANDS):
         execcontext.add_dependencies(loading, entry)
     _default_slice(loading, entry)
@@ -306,7 +312,8 @@ def _related_trigger(loading: Loading, entry: Entry, unit_type: str) -> None:
 
 
 def _mount(loading: Loading, entry: Entry) -> None:
-    execcontext.patch_contexts(loading, entry)
+    if not execcontext.patch_contexts(loading, entry):
+        return
     execcontext.add_dependencies(loading, entry)
     _default_slice(loading, entry)
     mount_dependencies(loading, entry)
@@ -394,7 +401,8 @@ def _swap(loading: Loading, entry: Entry) -> None:
             _blockdev(loading, entry, own.what, origin)
         else:
             loading.state(entry, AFTER, "systemd-remount-fs.service", origin)
-    execcontext.patch_contexts(loading, entry)
+    if not execcontext.patch_contexts(loading, entry):
+        return
     execcontext.add_dependencies(loading, entry)
     _default_slice(loading, entry)
     traits: set[Trait] = {"container"} if loading.manager.container else set()
