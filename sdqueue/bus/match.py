@@ -64,9 +64,9 @@ class Match:
         return ",".join(f"{key}={_quoted(value)}" for key, value in [("type", "signal"), *wanted])
 
     def accepts(self, signal: Signal, owner: str) -> bool:
-        """Tell whether the signal fits, where `owner` is who owns `sender` now."""
+        """Tell whether the signal fits, where `owner` is who owns `sender` now ("": nobody)."""
         return (
-            (not self.sender or signal.sender == owner)
+            (not self.sender or (owner != "" and signal.sender == owner))
             and (not self.member or signal.member == self.member)
             and (not self.interface or signal.interface == self.interface)
             and (not self.path or signal.path == self.path)
