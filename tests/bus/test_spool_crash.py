@@ -5,9 +5,11 @@ whole, in one directory; and the scenario, run again undisturbed, must reach the
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -89,12 +91,15 @@ class Box:
         self.acks.mkdir(parents=True)
         self.spool = Spool(str(self.root))
 
-    def run(self, inject: str = "") -> subprocess.CompletedProcess[str]:
-        trace = [str(STRACE), "-f", "-qq", "-o", "/dev/null", "-e", f"inject={inject}"]
+    def run(self, strace: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+        """Run the scenario, under strace with these options if there are some."""
+        trace = [str(STRACE), "-f", "-qq", *strace] if strace else []
         argv = [sys.executable, "-B", "-c", SCENARIO, str(self.root), str(self.acks)]
-        return subprocess.run(
-            [*(trace if inject else []), *argv], capture_output=True, text=True, check=False
-        )
+        return subprocess.run([*trace, *argv], capture_output=True, text=True, check=False)
+
+    def run_with(self, fault: str) -> subprocess.CompletedProcess[str]:
+        """Run the scenario with a fault injected into a system call."""
+        return self.run(["-o", "/dev/null", "-e", f"inject={fault}"])
 
     def places(self) -> dict[str, list[str]]:
         """Return for each job the states that it is in."""
@@ -140,12 +145,45 @@ def test_the_undisturbed_end(tmp_path: Path) -> None:
     assert os.listdir(box.root / "tmp") == []
 
 
+LINE = re.compile(r"^\d+ +(\w+)\((.*)\) += (-?\d+)")
+QUOTED = re.compile(r'"([^"]*)"')
+FD = re.compile(r"\d+<([^>]*)>")
+
+
+def test_every_acknowledgement_comes_after_its_syncs(tmp_path: Path) -> None:
+    """A kill can't show a missing fsync, since the page cache survives it; so watch the order."""
+    box = Box(tmp_path / "box")
+    trace = tmp_path / "trace"
+    box.run(["-y", "-s", "500", "-o", str(trace), "-e", "trace=fsync,rename,linkat,symlink,openat"])
+    states = {str(box.root / state) for state in STATES}
+    unsynced_files: set[str] = set()
+    unsynced_dirs: set[str] = set()
+    seen = dict.fromkeys(("fsync", "rename", "linkat", "symlink"), 0)
+    for line in trace.read_text().splitlines():
+        if not (call := LINE.match(line)) or call[3].startswith("-"):
+            continue
+        name, arguments = call[1], call[2]
+        paths = QUOTED.findall(arguments)
+        seen[name] = seen.get(name, 0) + 1
+        if name == "openat" and "O_CREAT" in arguments:
+            unsynced_files.add(paths[0])
+        elif name == "fsync":
+            unsynced_files.discard(FD.findall(arguments)[0])
+            unsynced_dirs.discard(FD.findall(arguments)[0])
+        elif name in ("linkat", "rename") and os.path.dirname(paths[1]) in states:
+            assert paths[0] not in unsynced_files, f"not on disk before its name: {line}"
+            unsynced_dirs |= {os.path.dirname(path) for path in paths} & states
+        elif name == "symlink" and paths[1].startswith(str(box.acks)):
+            assert not unsynced_dirs, f"{line}: not on disk are {unsynced_dirs}"
+    assert all(seen.values()), seen
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_killed_at_every_call_nothing_is_lost_torn_or_doubled(tmp_path: Path, call: str) -> None:
     count = 1
     while True:
         box = Box(tmp_path / str(count))
-        first = box.run(f"{call}:signal=SIGKILL:when={count}")
+        first = box.run_with(f"{call}:signal=SIGKILL:when={count}")
         if first.returncode == 0:
             break
         assert first.returncode in (-9, 137), first.stderr
@@ -174,7 +212,7 @@ def test_refused_at_every_call_the_error_is_said_and_nothing_lost(
     count = 1
     while True:
         box = Box(tmp_path / str(count))
-        first = box.run(f"{call}:error={error}:when={count}")
+        first = box.run_with(f"{call}:error={error}:when={count}")
         context = f"{error} at {call} {count}"
         box.check(context)
         if first.returncode == 0:
