@@ -3,8 +3,7 @@
     with Container("257") as c:                          booted, all start jobs done, state running
         c.run(["systemctl", "status"])                   -> CompletedProcess, checked; as root
         c.run([...], user="anna", check=False, input="…", env={"KEY": "value"}, cwd="/tmp")
-        p = c.popen(["sdqueue", "daemon"], stdout=PIPE)  -> Popen; p.kill() kills it; any other
-                                                            signal by c.run(["kill", …])
+        p = c.popen(["sdqueue", "daemon"], stdout=PIPE)  -> Popen; its signals reach the program
         c.add_user("anna", linger=True)                  a user, and with linger a user manager
         c.root / "etc/…"                                 its files, to read and write from here
         c.version                                        "257", asked of the systemd inside
@@ -75,6 +74,23 @@ def missing(version: str) -> str:
     return images.missing(version)
 
 
+class Inside(subprocess.Popen[str]):
+    """A program in another pid namespace: `pid` is its nsenter's, and signals go to itself."""
+
+    def send_signal(self, sig: int) -> None:
+        """Signal the program; nsenter ends with it, and as it ended."""
+        if self.poll() is None and (pid := self.program_pid()):
+            os.kill(pid, sig)
+
+    def program_pid(self) -> int:
+        """Return the program's pid as it is out here, 0 when it is not there (any more)."""
+        try:
+            pids = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        except FileNotFoundError:
+            return 0
+        return int(pids[0]) if pids else 0
+
+
 class Container:
     """One booted container, from `with` to its end; see the module."""
 
@@ -125,11 +141,8 @@ class Container:
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         **options: Any,
-    ) -> subprocess.Popen[str]:
-        """Start a program inside as `user`, with the environment of a fresh login and `env`.
-
-        Killing what is returned kills the program.
-        """
+    ) -> "Inside":
+        """Start a program inside as `user`, with the environment of a fresh login and `env`."""
         become = ["setpriv", "--pdeathsig=KILL", "--reset-env"]
         if user != "root":
             become += [f"--reuid={user}", f"--regid={user}", "--init-groups"]
@@ -137,7 +150,7 @@ class Container:
         settings = {"PATH": PATH, "LANG": "C.UTF-8", "SYSTEMD_PAGER": "", **dict(env or {})}
         pairs = [f"{key}={value}" for key, value in settings.items()]
         options.setdefault("text", True)
-        return subprocess.Popen([*self._enter(user), *become, *login, *pairs, *argv], **options)
+        return Inside([*self._enter(user), *become, *login, *pairs, *argv], **options)
 
     def run(
         self,

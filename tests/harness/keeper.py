@@ -25,6 +25,17 @@ from pathlib import Path
 NAMESPACES = {"mount": 0x00020000, "cgroup": 0x02000000}
 PR_SET_CHILD_SUBREAPER = 36
 CGROUPS = Path("/sys/fs/cgroup")
+MOUNTS = {
+    # nothing but cgroup2
+    "unified": f"mount -t cgroup2 cgroup2 {CGROUPS}",
+    # systemd's named v1 tree, in which units are, with cgroup2 beside it
+    "hybrid": f"""
+        mount -t tmpfs -o mode=755 tmpfs {CGROUPS}
+        mkdir {CGROUPS}/unified {CGROUPS}/systemd
+        mount -t cgroup2 cgroup2 {CGROUPS}/unified
+        mount -t cgroup -o none,name=systemd cgroup {CGROUPS}/systemd
+    """,
+}
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -58,18 +69,16 @@ def unshare(flags: int) -> None:
 
 
 def own_cgroups(layout: str) -> list[Path]:
-    """Return this process's own directory in each cgroup tree of `layout`, unified tree first.
+    """Mount the trees of `layout`, and return this process's own directory in each, unified first.
 
-    "unified" makes the machine look as if it had nothing but cgroup2, whatever it has; "hybrid"
-    takes the machine's own mounts (cgroup2 beside systemd's named v1 tree).
+    The machine's own layout does not matter: both are mounted over it.
     """
+    sh(f"umount --recursive --lazy {CGROUPS} 2>/dev/null || true\n{MOUNTS[layout]}")
     lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-    unified = next(path for number, _, path in lines if number == "0").lstrip("/")
+    own = {names: path.lstrip("/") for _, names, path in lines}
     if layout == "unified":
-        sh(f"umount --recursive --lazy {CGROUPS} 2>/dev/null; mount -t cgroup2 cgroup2 {CGROUPS}")
-        return [CGROUPS / unified]
-    named = next(path for _, names, path in lines if names == "name=systemd").lstrip("/")
-    return [CGROUPS / "unified" / unified, CGROUPS / "systemd" / named]
+        return [CGROUPS / own[""]]
+    return [CGROUPS / "unified" / own[""], CGROUPS / "systemd" / own["name=systemd"]]
 
 
 def start_inside(trees: list[Path], setup: str, namespaces: list[str]) -> int:

@@ -23,8 +23,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.harness.waiting import LIMIT_SEC
+
 KEEPER = Path(__file__).with_name("keeper.py")
 PR_SET_CHILD_SUBREAPER = 36
+COLLECT_EVERY_SEC = 0.05
 LAYOUTS = ("unified", "hybrid")
 
 
@@ -83,14 +86,15 @@ class Sandbox:
 
     def __enter__(self) -> Self:
         become_subreaper()
-        self._keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(KEEPER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=(self.directory / "keeper.log").open("wb"),
-            text=True,
-            start_new_session=True,
-        )
+        with (self.directory / "keeper.log").open("wb") as log:
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(KEEPER)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
         try:
             made = self._ask(
                 {
@@ -122,16 +126,28 @@ class Sandbox:
             return
         assert keeper.stdin is not None
         assert keeper.stdout is not None
-        adopted = self.pids()
+        inside = set(self.pids()) - {child.pid for child in self._children}
         keeper.stdin.close()
-        keeper.wait()
+        self._wait_for(keeper, inside)
         keeper.stdout.close()
         for child in self._children:
             child.wait()
-        for pid in adopted:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
         shutil.rmtree(self.directory)
+
+    @staticmethod
+    def _wait_for(keeper: subprocess.Popen[str], inside: set[int]) -> None:
+        """Wait for the keeper's end, and collect what came to this process as orphans meanwhile.
+
+        A pid namespace does not end before every zombie in it is collected.
+        """
+        for _ in range(round(LIMIT_SEC / COLLECT_EVERY_SEC)):
+            for pid in inside:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                keeper.wait(COLLECT_EVERY_SEC)
+                return
+        raise SandboxError(f"the keeper {keeper.pid} can't take the sandbox down")
 
     def popen(
         self,
