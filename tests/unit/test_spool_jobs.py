@@ -109,6 +109,16 @@ def test_submits_at_the_same_time_get_different_numbers(spool: Spool) -> None:
     assert names(spool, "queue") == sorted(f"{name}.job" for name in said)
 
 
+def test_a_name_that_was_taken_at_the_last_instant_is_not_overwritten(spool: Spool) -> None:
+    """Two submits of one name may both see it free; the placing itself must tell them apart."""
+    target, aside = Path(spool.job_file("queue", "a")), Path(spool.aside_dir, "mine")
+    target.write_bytes(b"theirs")
+    aside.write_bytes(b"mine")
+    with pytest.raises(FileExistsError):
+        add._link(str(aside), str(target))
+    assert target.read_bytes() == b"theirs"
+
+
 # Listing and reading ----------------------------------------------------------------------------
 
 
