@@ -19,7 +19,6 @@ EXIT_STATUS: dict[int, str] = {
     FINDINGS: "findings at or above --fail-on",
     COULD_NOT_LOOK: "nothing could be looked at, or the command line is wrong",
 }
-_PROBLEM_RULE = "bad-file"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -61,8 +60,8 @@ def run(args: Namespace) -> int:
         for problem in world.problems:
             print(f"sdqueue: {problem}", file=sys.stderr)
         return COULD_NOT_LOOK
-    found = judge(world.situation, ignore=args.ignore) + _problems(world, args.ignore)
-    report = _report(world, sorted(found, key=lambda one: one.sort_key))
+    found = judge(world.situation, ignore=args.ignore)
+    report = _report(world, found)
     _print(report, args)
     return FINDINGS if any(at_least(one.severity, args.fail_on) for one in found) else CLEAN
 
@@ -81,16 +80,6 @@ def _wish(args: Namespace) -> Wish:
         everything=args.all,
         seed=args.seed,
     )
-
-
-def _problems(world: World, ignored: list[str]) -> list[Finding]:
-    """Trouble with the files themselves, as findings."""
-    if _PROBLEM_RULE in ignored:
-        return []
-    return [
-        Finding(_PROBLEM_RULE, p.severity, p.file.rpartition("/")[2], p.file, p.line, p.message)
-        for p in world.problems
-    ]
 
 
 def _report(world: World, found: list[Finding]) -> Report:

@@ -100,7 +100,7 @@ def look(wish: Wish) -> World:
         names=frozenset(units.known()),
         user=wish.user,
         host=manager.host,
-        problems=tuple(_about(loaded.problems, named)),
+        problems=(*given.problems, *scene.problems, *_about(loaded.problems, named)),
     )
     unknown = [*notes, *_unknown(situation, loaded)]
     return World(

@@ -1,0 +1,46 @@
+"""conflicts-with-lane: names a lane in Conflicts=, so that starting it ends the running job."""
+
+from collections.abc import Iterator
+
+from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.lines import named
+from sdqueue.lint.rule import Rule
+from sdqueue.lint.situation import Situation
+
+LANE = ("sdqueue-lane-", ".target")
+OWN = "sdqueue-"
+
+
+def check(situation: Situation) -> Iterator[Finding]:
+    for unit in situation.units():
+        if unit.name.startswith(OWN):
+            continue
+        for _, ref in named(situation, unit, "Conflicts"):
+            if ref.name.startswith(LANE[0]) and ref.name.endswith(LANE[1]):
+                lane = ref.name.removeprefix(LANE[0]).removesuffix(LANE[1])
+                place = ref.place
+                yield Finding(
+                    RULE.name,
+                    RULE.severity,
+                    unit.name,
+                    place.file,
+                    place.line,
+                    f"starting {unit.name} stops whatever job runs in the lane {lane}",
+                    fixes=(Fix(place.file, place.line, f"use: sdqueue hold {lane} -- COMMAND"),),
+                )
+
+
+RULE = Rule(
+    "conflicts-with-lane",
+    "error",
+    does="Finds units other than the queue's own that name a lane's target in Conflicts=.",
+    why="""\
+systemctl start uses mode replace: it stops what conflicts, that is the lane's target, and with it
+the job that requires it. Only the queue asks in mode fail, which is refused instead.""",
+    example="""\
+[Unit]
+Conflicts=sdqueue-lane-gpu.target""",
+    instead="ExecStart=sdqueue hold gpu -- /usr/bin/engine",
+    source="sdqueue(1), hold",
+    check=check,
+)

@@ -1,0 +1,85 @@
+"""no-shutdown-ordering: without default dependencies, and nothing stops it in time."""
+
+from collections.abc import Iterator
+
+from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.rule import Rule
+from sdqueue.lint.situation import Situation
+from sdqueue.lint.targets import ON_EVENT
+from sdqueue.unitfile.unit import Setting, Unit
+
+SHUTDOWN = "shutdown.target"
+ENDS = ON_EVENT - {"sound.target", "printer.target", "bluetooth.target"}
+
+
+def check(situation: Situation) -> Iterator[Finding]:
+    for unit in situation.units("service"):
+        setting = unit.last("Unit", "DefaultDependencies")
+        if setting is None or not situation.is_new_file(setting.place.file):
+            continue
+        node = situation.graph.node(unit.name)
+        if node.default_dependencies or not _stays(unit) or _of_the_end(situation, unit.name):
+            continue
+        if _stopped_by_others(situation, unit):
+            continue
+        missing = [
+            f"{kind}={SHUTDOWN}"
+            for kind in ("Conflicts", "Before")
+            if not situation.graph.has(unit.name, kind, SHUTDOWN)
+        ]
+        if missing:
+            yield _finding(unit, setting, missing)
+
+
+def _stays(unit: Unit) -> bool:
+    """Whether there will be something to stop: a process, or a command that does it."""
+    if unit.value("Service", "Type") != "oneshot":
+        return bool(unit.value("Service", "ExecStart"))
+    remains = unit.flag("Service", "RemainAfterExit", default=False)
+    return remains and bool(unit.value("Service", "ExecStop"))
+
+
+def _stopped_by_others(situation: Situation, unit: Unit) -> bool:
+    """Whether it comes and goes with a socket, or is stopped before a mount that it needs."""
+    triggered = any(situation.graph.neighbours(unit.name, "TriggeredBy"))
+    return triggered or unit.last("Unit", "RequiresMountsFor") is not None
+
+
+def _of_the_end(situation: Situation, unit: str) -> bool:
+    """Whether it belongs to an end itself, or is ended by another one than a shutdown."""
+    near = situation.graph.neighbours(unit, "WantedBy", "RequiredBy", "Conflicts", "BindsTo")
+    return any(other in ENDS and other != SHUTDOWN for other in near)
+
+
+def _finding(unit: Unit, setting: Setting, missing: list[str]) -> Finding:
+    place = setting.place
+    what = "is not stopped" if len(missing) == 2 or "Conflicts" in missing[0] else "is stopped late"
+    text = f"{unit.name} {what} at shutdown: DefaultDependencies=no without {' and '.join(missing)}"
+    fix = Fix(place.file, place.line, f"add {' and '.join(missing)}")
+    return Finding(RULE.name, RULE.severity, unit.name, place.file, place.line, text, fixes=(fix,))
+
+
+RULE = Rule(
+    "no-shutdown-ordering",
+    "warning",
+    does="""\
+Finds services with DefaultDependencies=no that run on, or have something to do when they are
+stopped, and have no Conflicts=shutdown.target or no Before=shutdown.target. Those that a socket or
+the like starts are left out, and those that belong to a shutdown or an initrd.""",
+    why="""\
+Both lines are default dependencies and go with them. Without Conflicts= nobody stops the unit: it
+is killed at the very end, when file systems are being unmounted. Without Before= it is stopped, but
+shutdown doesn't wait for that.""",
+    example="""\
+[Unit]
+DefaultDependencies=no
+After=local-fs.target""",
+    instead="""\
+[Unit]
+DefaultDependencies=no
+After=local-fs.target
+Conflicts=shutdown.target
+Before=shutdown.target""",
+    source="systemd.unit(5); NixOS/nixpkgs#271326, canonical/cloud-init#546, systemd/systemd#3912",
+    check=check,
+)

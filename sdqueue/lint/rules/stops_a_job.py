@@ -1,0 +1,70 @@
+"""stops-a-job: takes a queue's job, lane or slice down with it, or changes what makes jobs safe."""
+
+from collections.abc import Iterator
+
+from sdqueue.lint.finding import Finding
+from sdqueue.lint.lines import named, settings
+from sdqueue.lint.rule import Rule
+from sdqueue.lint.situation import Situation
+from sdqueue.unitfile.unit import Place, Unit
+
+OWN = "sdqueue-"
+JOB = "sdqueue-job-"
+STOPPING = ("Conflicts", "PropagatesStopTo")
+TOUCHY = frozenset(
+    (
+        ("Service", "KillMode"),
+        ("Service", "Type"),
+        ("Service", "Restart"),
+        ("Unit", "Conflicts"),
+        ("Unit", "BindsTo"),
+        ("Unit", "PartOf"),
+        ("Unit", "StopWhenUnneeded"),
+        ("Unit", "IgnoreOnIsolate"),
+        ("Unit", "RefuseManualStart"),
+    )
+)
+
+
+def check(situation: Situation) -> Iterator[Finding]:
+    for unit in situation.units():
+        if unit.name.startswith(OWN):
+            yield from _touched(situation, unit)
+            continue
+        for key, ref in named(situation, unit, *STOPPING):
+            lane = ref.name.startswith("sdqueue-lane-") and key == "Conflicts"
+            if ref.name.startswith(OWN) and not lane:
+                how = "starting" if key == "Conflicts" else "stopping"
+                yield _finding(unit, ref.place, f"{how} {unit.name} stops {ref.name}")
+
+
+def _touched(situation: Situation, unit: Unit) -> Iterator[Finding]:
+    """Drop-ins that change what the queue relies on in its own units."""
+    if not unit.name.startswith((JOB, "sdqueue-lane-")):
+        return
+    for setting in settings(situation, unit):
+        if setting.place.file in unit.dropin_files and (setting.section, setting.key) in TOUCHY:
+            text = f"the queue relies on {setting.key}= of {unit.name} as it is"
+            yield _finding(unit, setting.place, text)
+
+
+def _finding(unit: Unit, place: Place, text: str) -> Finding:
+    return Finding(RULE.name, RULE.severity, unit.name, place.file, place.line, text)
+
+
+RULE = Rule(
+    "stops-a-job",
+    "error",
+    does="""\
+Finds Conflicts= and PropagatesStopTo= on units of the queue (jobs, slices), and drop-ins for the
+queue's own units that change what its guarantees rest on.""",
+    why="""\
+A job is a unit like any other: what conflicts with it stops it. And a job is safe from other starts
+because it is Type=oneshot with its own Conflicts=; a drop-in wins against what the queue sets.""",
+    example="""\
+[Unit]
+Conflicts=sdqueue-gpu.slice""",
+    instead="ExecStart=sdqueue hold gpu -- /usr/bin/engine",
+    source="sdqueue(1), hold",
+    check=check,
+)
