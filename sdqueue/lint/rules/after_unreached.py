@@ -38,8 +38,8 @@ RULE = Rule(
     "after-unreached",
     "warning",
     does="""\
-Finds units that boot starts with After= on a target that neither boot nor anything that boot starts pulls in, network-online
-above all. Targets that are pulled in by what provides them (network.target, time-sync.target…),
+Finds units that boot starts, with After= on a target that neither boot nor anything that boot
+starts pulls in, network-online above all. Targets that are pulled in by what provides them (network.target, time-sync.target…),
 and those that order boots with and without remote file systems alike, are left out.""",
     why="""\
 After= orders only what is started anyway; it starts nothing. With nobody pulling in
