@@ -4,7 +4,7 @@ Knows what the header means, with the table of `jobkeys`. Pure: the lanes, the o
 from which `+2h` counts are parameters; whether files and units exist is asked by others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import tzinfo
 from functools import lru_cache
@@ -120,12 +120,14 @@ def parse(
     lanes: Mapping[str, Lane],
     file: str = "",
     uid: int = 0,
+    home: str = "",
     now_sec: float = 0.0,
     zone: tzinfo | None = None,
 ) -> JobFile:
     """Read a job file; `data` is the whole file or at least its first HEADER_MAX_BYTES.
 
-    `file` stands in the problems; relative times count from `now_sec`, best the file's mtime.
+    `file` stands in the problems; relative times count from `now_sec`, best the file's mtime;
+    `~` in paths becomes `home`, the owner's, where that is known.
     Never raises: what is wrong is in the problems.
     """
     reader = _Reader(file or f"{name}.job", now_sec, zone)
@@ -148,8 +150,29 @@ def parse(
     if lane is None or any(problem.severity == "error" for problem in reader.problems):
         return JobFile(None, tuple(reader.problems))
     values = {**_lane_values(lane), **reader.values, "lane": lane.name, "uid": uid}
+    if home:
+        _expand(values, home)
     spec = JobSpec(name=name, interpreter=interpreter, **values)
     return JobFile(spec, tuple(reader.problems))
+
+
+def _expand(values: dict[str, Any], home: str) -> None:
+    """Put the home directory in the place of `~` in every value that is a path."""
+    for field, path_of, with_path in _PATHS:
+        value = values.get(field)
+        if value and (path := path_of(value)).startswith("~") and path[1:2] in ("", "/"):
+            values[field] = with_path(value, home + path[1:])
+
+
+_PATHS: tuple[tuple[str, Callable[[Any], str], Callable[[Any, str], Any]], ...] = (
+    ("cwd", str, lambda _, path: path),
+    ("disk", lambda need: need.file, lambda need, path: need._replace(file=path)),
+    (
+        "memory",
+        lambda need: need.size_of_file,
+        lambda need, path: need._replace(size_of_file=path),
+    ),
+)
 
 
 def _look_around(reader: _Reader, data: bytes, end: int) -> None:

@@ -200,6 +200,16 @@ def test_the_lane_s_defaults_fill_what_the_header_leaves_open() -> None:
     assert (spec.env, spec.memory) == ((("A", "1"),), MemoryNeed(5 << 30))
 
 
+def test_the_owner_s_home_takes_the_place_of_the_tilde() -> None:
+    spec = spec_of(b"# CWD: ~/a\n# DISK: 1G ~\n# MEMORY: size(~/m)\n", home="/home/u")
+    assert (spec.cwd, spec.disk, spec.memory) == (
+        "/home/u/a",
+        DiskNeed(1 << 30, "/home/u"),
+        MemoryNeed(size_of_file="/home/u/m"),
+    )
+    assert spec_of(b"# CWD: /x/~\n", home="/home/u").cwd == "/x/~"
+
+
 def test_only_the_head_of_a_file_is_needed() -> None:
     assert spec_of((HEADER + b"x\n" * 100_000)[: jobtext.HEADER_MAX_BYTES]).lane == "cpu"
 
