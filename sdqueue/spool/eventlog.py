@@ -232,6 +232,13 @@ def _lines_backwards(fd: int) -> Iterator[bytes]:
     yield rest
 
 
+def _status(file: str) -> os.stat_result | None:
+    try:
+        return os.lstat(file)
+    except OSError:
+        return None
+
+
 def tail(spool: Spool, count: int) -> list[Record]:
     """Return the last `count` events, oldest first, across rotated logs."""
     found: list[Record] = []
@@ -255,14 +262,14 @@ class Follower:
         self._file = spool.events_file
         self._fd = -1
         self._partial = b""
-        self._reopen()
+        self._reopen(self._file)
         if self._fd >= 0 and not from_start:
             os.lseek(self._fd, 0, os.SEEK_END)
 
-    def _reopen(self) -> None:
-        with telling("read", self._file):
+    def _reopen(self, file: str) -> None:
+        with telling("read", file):
             try:
-                fd = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             except FileNotFoundError:
                 return
         self.close()
@@ -271,22 +278,25 @@ class Follower:
     def read(self) -> list[Record]:
         """Return the events that came since the last call."""
         records = self._rest()
-        while self._is_rotated():
+        while (newer := self._newer_log()) is not None:
             # Once more: lines may have come between the reading and the rotation.
             records += self._rest()
-            self._reopen()
+            self._reopen(newer)
             records += self._rest()
         return records
 
-    def _is_rotated(self) -> bool:
-        try:
-            there = os.stat(self._file)
-        except FileNotFoundError:
-            return False
-        if self._fd < 0:
-            return True
+    def _newer_log(self) -> str | None:
+        """Return the log that follows the one being read, or None if there is none yet."""
+        logs = [self._file, *(f"{self._file}.{number}" for number in range(1, KEPT_LOGS + 1))]
+        there = [(log, status) for log in logs if (status := _status(log)) is not None]
+        if not there or self._fd < 0:
+            return there[0][0] if there else None
         mine = os.fstat(self._fd)
-        return (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino)
+        for place, (_, status) in enumerate(there):
+            if os.path.samestat(status, mine):
+                return there[place - 1][0] if place else None
+        # Removed, or rotated away by a writer far ahead: go on with the present one.
+        return there[0][0]
 
     def _rest(self) -> list[Record]:
         if self._fd < 0:
