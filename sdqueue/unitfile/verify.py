@@ -84,6 +84,16 @@ SERVICE_TYPES: Mapping[str, int] = {
     **dict.fromkeys(("simple", "forking", "exec", "oneshot", "dbus", "notify", "idle"), 0),
     "notify-reload": 253,
 }
+IGNORED_MOUNTS = frozenset(
+    (
+        "/sys/fs/selinux",
+        "/dev/console",
+        "/proc/kmsg",
+        "/proc/sys",
+        "/proc/sys/kernel/random/boot_id",
+        "/run/host",
+    )
+)
 _NO_ACTION = ("", "none")
 
 
@@ -321,11 +331,20 @@ def _mount(unit: Unit, host: Host, _version: int) -> str:
         return ""
     where = path_of(unit, host)
     wrong = _named_after(unit, where)
-    if not wrong and where in API_MOUNTS:
+    if not wrong and is_api_mount(where):
         wrong = f"{where} is systemd's own to mount"
     if not wrong and not unit.value("Mount", "What") and unit.name != "-.mount":
         wrong = "no What="
     return wrong
+
+
+def is_api_mount(path: str) -> bool:
+    """Say whether a mount point is systemd's or the kernel's own, for which there is no unit.
+
+    Re-enacts mount_point_is_api() and mount_point_ignore(), src/shared/mount-setup.c, v252.
+    """
+    below = path.startswith(("/sys/fs/cgroup/", "/run/host/"))
+    return below or path in API_MOUNTS or path in IGNORED_MOUNTS
 
 
 def _automount(unit: Unit, host: Host, _version: int) -> str:

@@ -6,13 +6,14 @@ The front door of the loader for the command line and for tests: it looks, and a
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sdqueue.unitfile.enable import Enabled, enable
 from sdqueue.unitfile.files import Files
 from sdqueue.unitfile.install import Finder, Info, InstallError
 from sdqueue.unitfile.load import UnitSet
 from sdqueue.unitfile.specifier import Host
+from sdqueue.unitpath.generated import Generators, generators
 from sdqueue.unitpath.given import Given, given
 from sdqueue.unitpath.host import read_host, systemd_version
 from sdqueue.unitpath.search import CONFIG, search_path
@@ -27,8 +28,9 @@ NEWEST = 262
 class Wish:
     """What a person asks for. `enable` None: every given unit that has an [Install] section.
 
-    `generators` is a directory with `generator/` and its two siblings, `extra` are further entries
-    (such as what emulated generators write).
+    `generators` is a directory with `generator/` and its two siblings. Where there is none, and the
+    root has no output of generators either, those that can be are emulated. `extra` are further
+    entries.
     """
 
     paths: tuple[str, ...] = ()
@@ -39,6 +41,7 @@ class Wish:
     default_target: str = ""
     version: int | None = None
     generators: str | None = None
+    container: bool = False
     extra: tuple[Added, ...] = ()
 
 
@@ -46,7 +49,8 @@ class Wish:
 class Prepared:
     """The units with everything laid over, and `base`, the same without what was given.
 
-    `enabled` are the links that enabling makes, `names` the units that were given.
+    `enabled` are the links that enabling makes, `names` the units that were given. What
+    `unseen_generators` would add is not known.
     """
 
     units: UnitSet
@@ -55,7 +59,8 @@ class Prepared:
     names: tuple[str, ...]
     version: int
     host: Host
-    problems: tuple[Problem, ...] = field(default=())
+    problems: tuple[Problem, ...] = ()
+    unseen_generators: tuple[str, ...] = ()
 
 
 def prepare(wish: Wish, *, environ: Mapping[str, str] | None = None) -> Prepared:
@@ -66,14 +71,18 @@ def prepare(wish: Wish, *, environ: Mapping[str, str] | None = None) -> Prepared
     path = search_path(root, user=wish.user, generators=wish.generators, environ=env)
     version = wish.version or systemd_version(root) or NEWEST
     host = read_host(root, user=wish.user, environ=env)
-    base = Tree(root, path, wish.extra)
+    written = Generators()
+    if not (wish.generators or wish.user):
+        written = generators(root, version, container=wish.container)
+    below = (*written.added, *wish.extra)
+    base = Tree(root, path, below)
     what = given(wish.paths, config)
-    with_files = Tree(root, path, (*wish.extra, *what.added))
-    problems = [*base.problems, *what.problems]
+    with_files = Tree(root, path, (*below, *what.added))
+    problems = [*written.problems, *what.problems]
     names = wish.enable if wish.enable is not None else installable(what, with_files, host, version)
     made = enable(names, with_files, host, config_dir=config, root=root, version=version)
     chosen = (*_masks(wish.mask, config), *_default(wish.default_target, with_files, config))
-    everything = Tree(root, path, (*wish.extra, *what.added, *links(made), *chosen))
+    everything = Tree(root, path, (*below, *what.added, *links(made), *chosen))
     return Prepared(
         units=UnitSet(everything, host, version, wish.user),
         base=UnitSet(base, host, version, wish.user),
@@ -82,6 +91,7 @@ def prepare(wish: Wish, *, environ: Mapping[str, str] | None = None) -> Prepared
         version=version,
         host=host,
         problems=(*problems, *made.problems),
+        unseen_generators=written.unseen,
     )
 
 
