@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.harness.leftovers import no_child_left, no_file_left_open
 from tests.harness.loop import run_watched
-from tests.harness.tools import require_programs
+from tests.harness.tools import SOAK, require_programs
 
 KINDS = {
     "unit": "nothing from outside: pure floors",
@@ -24,6 +25,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for kind, against in KINDS.items():
         config.addinivalue_line("markers", f"{kind}: runs against {against}")
     config.addinivalue_line("markers", "needs(*programs): requires programs in PATH")
+    settings.register_profile("test", derandomize=True, deadline=None)
+    settings.register_profile("soak", max_examples=20_000, deadline=None)
+    settings.load_profile("soak" if SOAK else "test")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

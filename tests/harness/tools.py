@@ -21,6 +21,15 @@ PACKAGE_OF = {
 }
 
 
+# set by `make soak`: random parts at full length
+SOAK = bool(os.environ.get("SDQUEUE_SOAK"))
+
+
+def rounds(slice_of_it: int, all_of_it: int) -> int:
+    """Return how many rounds a random test makes: a slice, or all in a soak run."""
+    return all_of_it if SOAK else slice_of_it
+
+
 def require(trouble: str) -> None:
     """Skip the test with that reason, or fail it in CI; "" is no trouble."""
     if not trouble:
