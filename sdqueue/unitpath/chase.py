@@ -14,7 +14,8 @@ class LinkLoop(OSError):
 class Chaser:
     """Resolves absolute paths (with the root in front) as seen from inside `root`.
 
-    `root` is "" for the file system as it is. What directories resolve to is remembered, so a
+    `root` is "" for the file system as it is; a path that does not lie in the root is resolved
+    without one. What directories resolve to is remembered, so a
     chaser must not outlive one look at the tree. Re-enacts chase_symlinks(),
     src/basic/chase-symlinks.c, v252. Differs: who owns a link is not looked at.
     """
@@ -48,7 +49,7 @@ class Chaser:
         return f"{self.root}{text}" if text.startswith("/") else f"{directory}/{text}"
 
     def _resolve(self, path: str) -> str:
-        root = self.root
+        root = self.root if path == self.root or path.startswith(f"{self.root}/") else ""
         done = root
         todo = _parts(path.removeprefix(root))
         links = 0

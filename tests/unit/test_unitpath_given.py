@@ -135,3 +135,57 @@ def test_the_version_of_a_root_may_be_that_of_its_package(tmp_path: Path) -> Non
     status = "Package: a\nVersion: 1\n\nPackage: systemd\nStatus: x\nVersion: 255.4-1\n\n"
     (tmp_path / "var/lib/dpkg/status").write_text(status)
     assert systemd_version(str(tmp_path)) == 255
+
+
+def root_with_fstab(root: Path) -> str:
+    for directory in (
+        "etc",
+        "usr/sbin",
+        "usr/lib/systemd/system",
+        "usr/lib/systemd/system-generators",
+    ):
+        (root / directory).mkdir(parents=True)
+    (root / "etc/fstab").write_text(
+        "/dev/x /data ext4 defaults 0 2\n/dev/y /link xfs defaults 0 2\n"
+    )
+    (root / "link").symlink_to("/elsewhere")
+    (root / "usr/sbin/fsck.ext4").touch()
+    (root / "usr/lib/systemd/system/local-fs.target").write_text("[Unit]\n")
+    return str(root)
+
+
+def test_generators_are_emulated_where_nobody_ran_them(tmp_path: Path) -> None:
+    done = prepare(Wish(root=root_with_fstab(tmp_path)))
+    unit = done.units.get("data.mount")
+    assert unit.fragment_file == f"{tmp_path}/run/systemd/generator/data.mount"
+    assert "systemd-fsck@dev-x.service" in unit.value("Unit", "Requires")
+    assert done.units.get("elsewhere.mount").value("Unit", "Requires") == ""
+    links = {link.other for link in done.units.get("local-fs.target").links}
+    assert links == {"data.mount", "elsewhere.mount", "systemd-remount-fs.service"}
+
+
+def test_what_generators_wrote_is_taken_as_it_is(tmp_path: Path) -> None:
+    root = root_with_fstab(tmp_path)
+    (tmp_path / "run/systemd/generator").mkdir(parents=True)
+    (tmp_path / "run/systemd/generator/other.mount").write_text("[Mount]\nWhat=x\n")
+    assert prepare(Wish(root=root)).units.get("data.mount").load_state is LoadState.NOT_FOUND
+    assert prepare(Wish(root=root)).units.get("other.mount").loaded
+
+
+def test_a_directory_of_generators_may_be_given(tmp_path: Path) -> None:
+    root, elsewhere = root_with_fstab(tmp_path / "r"), tmp_path / "copy"
+    (elsewhere / "generator").mkdir(parents=True)
+    (elsewhere / "generator/other.mount").write_text("[Mount]\nWhat=x\n")
+    done = prepare(Wish(root=root, generators=str(elsewhere)))
+    assert done.units.get("other.mount").fragment_file == f"{elsewhere}/generator/other.mount"
+    assert done.units.get("data.mount").load_state is LoadState.NOT_FOUND
+
+
+def test_generators_that_nobody_saw_run_are_named(tmp_path: Path) -> None:
+    root = root_with_fstab(tmp_path)
+    place = tmp_path / "usr/lib/systemd/system-generators"
+    for name in ("mine", "systemd-fstab-generator", "systemd-cryptsetup-generator"):
+        (place / name).touch()
+    assert prepare(Wish(root=root)).unseen_generators == ("mine",)
+    (tmp_path / "etc/crypttab").touch()
+    assert prepare(Wish(root=root)).unseen_generators == ("mine", "systemd-cryptsetup-generator")
