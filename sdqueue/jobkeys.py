@@ -5,40 +5,15 @@ Values are plain (numbers, texts, tuples); `jobfile` makes a JobSpec of them. Ke
 and free of slow imports, since `sdqueue submit` checks its options with this table alone.
 """
 
-from sdqueue.words.errors import UsageError
-from sdqueue.words.names import UNIT_NAME_MAX, did_you_mean, job_name, lane_name_fault, shown
-from sdqueue.words.spans import (
-    INFINITY_USEC,
-    format_size,
-    format_timespan,
-    parse_percent,
-    parse_size,
-    parse_timespan,
-    parse_timestamp,
-)
+from sdqueue import jobvalues as values
+from sdqueue.words.names import did_you_mean, shown
+from sdqueue.words.spans import format_timespan, parse_timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
     from typing import Any
-
-UNIT_SUFFIXES = (
-    ".service",
-    ".target",
-    ".socket",
-    ".timer",
-    ".path",
-    ".mount",
-    ".automount",
-    ".swap",
-    ".device",
-    ".scope",
-    ".slice",
-)
-_IDENTIFIER = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
-_UNIT_CHARACTERS = _IDENTIFIER | frozenset(":.-@\\%")
-_SECRETS = ("TOKEN", "SECRET", "PASSW", "CREDENTIAL", "API_KEY", "APIKEY", "PRIVATE_KEY")
 
 
 class Key:
@@ -84,240 +59,13 @@ class Key:
         return [self.write(value)]
 
 
-# Texts -----------------------------------------------------------------------------------------
-
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
-_QUOTES = {value: f"\\{key}" for key, value in _ESCAPES.items()}
-
-
-def quoted(text: str) -> str:
-    """Return `text` in double quotes, as unquoted() reads it."""
-    return '"' + "".join(map(_quoted_character, text)) + '"'
-
-
-def _quoted_character(character: str) -> str:
-    if character in _QUOTES:
-        return _QUOTES[character]
-    number = ord(character)
-    return f"\\x{number:02x}" if number < 0x20 or 0x7F <= number < 0xA0 else character
-
-
-def unquoted(text: str) -> str:
-    """Return what stands between double quotes, or `text` itself where it is not one quotation."""
-    if len(text) < 2 or text[0] != '"':
-        return text
-    value, end = _quotation(text)
-    return text if value is None or end != len(text) else value
-
-
-def _quotation(text: str, start: int = 0) -> tuple[str | None, int]:
-    """Read the quotation that begins at `start`; return its value and the place after it."""
-    value: list[str] = []
-    at = start + 1
-    while at < len(text) and text[at] != '"':
-        if text[at] != "\\":
-            value.append(text[at])
-            at += 1
-            continue
-        letter = text[at + 1 : at + 2]
-        if letter == "x" and text[at + 2 : at + 4].isalnum():
-            try:
-                value.append(chr(int(text[at + 2 : at + 4], 16)))
-            except ValueError:
-                return None, start
-            at += 4
-        elif letter in _ESCAPES:
-            value.append(_ESCAPES[letter])
-            at += 2
-        else:
-            return None, start
-    return ("".join(value), at + 1) if at < len(text) else (None, start)
-
-
-def plain(text: str) -> str:
-    """Return `text` as it is where that reads back, else quoted."""
-    bare = unquoted(text) == text and text == text.strip() and text.isprintable() and text
-    return text if bare else quoted(text)
-
-
-def split_words(text: str) -> list[str]:
-    """Split at white space; a word in double quotes may hold some."""
-    if '"' not in text:
-        return text.split()
-    words: list[str] = []
-    rest = text.strip()
-    while rest:
-        word, end = _quotation(rest) if rest[0] == '"' else (None, 0)
-        if word is None:
-            word = rest.split(None, 1)[0]
-            end = len(word)
-        words.append(word)
-        rest = rest[end:].strip()
-    return words
-
-
-def _join_words(words: tuple[str, ...]) -> str:
-    return " ".join(quoted(word) if '"' in word else _word(word) for word in words)
-
-
-def _word(word: str) -> str:
-    return word if plain(word) == word and len(word.split()) == 1 else quoted(word)
-
-
-# Readers, each the inverse of a writer ---------------------------------------------------------
-
-
-def _lane(text: str) -> str:
-    fault = lane_name_fault(text)
-    if fault:
-        raise ValueError(f"{shown(text)} can't be a lane: {fault}")
-    return text
-
-
-def _command(text: str) -> str:
-    if "\n" in text:
-        raise ValueError("it must be one line; separate commands with ';' or '&&'")
-    return text.strip()
-
-
-def _text(text: str) -> str:
-    return unquoted(text.strip())
-
-
-def _directory(text: str) -> str:
-    directory = _text(text)
-    if not directory.startswith(("/", "~/")) and directory != "~":
-        raise ValueError(f"{shown(directory)} must begin with '/' or '~/'")
-    if "\0" in directory:
-        raise ValueError("it has a NUL in it")
-    return directory
-
-
-def _number(text: str, low: int, high: int, what: str) -> int:
-    digits = text.strip()
-    number = digits.removeprefix("-").removeprefix("+")
-    if not (number.isascii() and number.isdecimal() and len(number) < 12):
-        raise ValueError(f"{shown(text)} is no whole number")
-    if not low <= int(digits) <= high:
-        raise ValueError(f"{int(digits)} is not between {low} and {high}{what}")
-    return int(digits)
-
-
-def _attempts(text: str) -> int:
-    return _number(text, 1, 1_000_000, "; RETRIES counts attempts in all")
-
-
-def _nice(text: str) -> int:
-    return _number(text, -20, 19, "")
-
-
-def _weight(text: str) -> int:
-    return _number(text, 1, 10_000, "; 100 is what others have")
-
-
-def _priority(text: str) -> int:
-    return _number(text, -1_000_000, 1_000_000, "")
-
-
-def _delay(text: str) -> int:
-    usec = parse_timespan(text)
-    if usec == INFINITY_USEC:
-        raise ValueError("a retry after infinity is none; write RETRIES: 1 instead")
-    return usec
-
-
-def _timeout(text: str) -> int:
-    usec = parse_timespan(text)
-    if usec == 0:
-        raise ValueError("0 would end the job at once; write infinity for no limit")
-    return usec
-
-
-def _memory(text: str) -> tuple[int, int, str, int]:
-    """Read `37G`, `79%`, `size(FILE)`, `size(FILE)+12%` or `size(FILE)+2G`."""
-    text = text.strip()
-    if not text.startswith("size("):
-        return (
-            (0, parse_percent(text), "", 0) if text.endswith("%") else (parse_size(text), 0, "", 0)
-        )
-    file, bracket, margin = text.removeprefix("size(").rpartition(")")
-    margin = margin.strip()
-    if not bracket or not file.strip() or (margin and margin[0] != "+"):
-        raise ValueError(f"{shown(text)} is not of the form size(FILE)+12%")
-    file, margin = _text(file), margin[1:].strip()
-    if margin and not margin.endswith("%"):
-        return parse_size(margin), 0, file, 0
-    return 0, 0, file, parse_percent(margin) if margin else 0
-
-
-def _write_memory(need: tuple[int, int, str, int]) -> str:
-    size, percent, file, margin = need
-    if not file:
-        return f"{percent}%" if percent else format_size(size)
-    more = f"+{margin}%" if margin else f"+{format_size(size)}" if size else ""
-    return f"size({plain(file)}){more}"
-
-
-def _disk(text: str) -> tuple[int, str]:
-    size, _, file = text.strip().partition(" ")
-    return parse_size(size), _directory(file) if file.strip() else ""
-
-
-def _write_disk(need: tuple[int, str]) -> str:
-    size, file = need
-    return f"{format_size(size)} {plain(file)}" if file else format_size(size)
-
-
-def _jobs(text: str) -> tuple[str, ...]:
-    try:
-        return tuple(map(job_name, split_words(text)))
-    except UsageError as error:
-        raise ValueError(str(error).rstrip(".")) from None
-
-
-def _units(text: str) -> tuple[str, ...]:
-    units = tuple(split_words(text))
-    for unit in units:
-        if not unit.endswith(UNIT_SUFFIXES):
-            raise ValueError(
-                f"{shown(unit)} is no unit; write its type too, such as {unit}.service"
-            )
-        if not _UNIT_CHARACTERS.issuperset(unit) or len(unit) > UNIT_NAME_MAX:
-            raise ValueError(f"{shown(unit)} is no name that a unit can have")
-    return units
-
-
-def _environment(text: str) -> tuple[tuple[str, str], ...]:
-    name, equals, value = text.strip().partition("=")
-    if not equals:
-        raise ValueError(f"{shown(text)} has no '='; write NAME=value")
-    if not name or not _IDENTIFIER.issuperset(name) or name[0] in "0123456789":
-        raise ValueError(f"{shown(name)} is no name of an environment variable")
-    if name.startswith("SDQUEUE_"):
-        raise ValueError(f"{name} is set by the queue itself")
-    value = _text(value)
-    if "\0" in value:
-        raise ValueError("it has a NUL in it")
-    return ((name, value),)
-
-
-def _write_environment(pairs: tuple[tuple[str, str], ...]) -> str:
-    ((name, value),) = pairs
-    return f"{name}={plain(value) if value else ''}"
-
-
-def looks_secret(name: str) -> bool:
-    """Say whether an environment variable of that name is likely to hold a secret."""
-    return any(word in name.upper() for word in _SECRETS)
-
-
-# The table -------------------------------------------------------------------------------------
+# The table
 
 KEYS: tuple[Key, ...] = (
     Key(
         "LANE",
         "lane",
-        _lane,
+        values.read_lane,
         str,
         help="the lane it runs in; without it the second word of the job's name is tried",
         example="gpu",
@@ -325,7 +73,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "DONE_IF",
         "done_if",
-        _command,
+        values.read_command,
         str,
         help="bash command that decides whether the work is done, before a start and after a run",
         example="test -s results/laguna.jsonl",
@@ -333,7 +81,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "REQUIRES",
         "requires",
-        _command,
+        values.read_command,
         str,
         help="bash command that must succeed before the job is started; until then it waits",
         example="test -f ~/models/laguna.gguf",
@@ -341,7 +89,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "RETRIES",
         "attempts_max",
-        _attempts,
+        values.read_attempts,
         str,
         help="attempts in all; 3 where nothing else is said",
         example="3",
@@ -349,7 +97,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "RETRY_DELAY",
         "retry_delay_usec",
-        _delay,
+        values.read_delay,
         format_timespan,
         help="time between the end of a failed attempt and the next one",
         example="5min",
@@ -357,7 +105,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "TIMEOUT",
         "timeout_usec",
-        _timeout,
+        values.read_timeout,
         format_timespan,
         help="wall clock of one attempt; the DONE_IF after it has the same time once more",
         example="8h",
@@ -365,8 +113,8 @@ KEYS: tuple[Key, ...] = (
     Key(
         "MEMORY",
         "memory",
-        _memory,
-        _write_memory,
+        values.read_memory,
+        values.write_memory,
         help="memory that must be usable at the start: a size, a percentage of the box, or"
         " size(FILE)+12%",
         example="37G",
@@ -374,16 +122,16 @@ KEYS: tuple[Key, ...] = (
     Key(
         "DISK",
         "disk",
-        _disk,
-        _write_disk,
+        values.read_disk,
+        values.write_disk,
         help="space that must be free, and the directory where (else the job's own)",
         example="200G /data",
     ),
-    Key("NICE", "nice", _nice, str, help="CPU nice level, -20 to 19", example="10"),
+    Key("NICE", "nice", values.read_nice, str, help="CPU nice level, -20 to 19", example="10"),
     Key(
         "CPU_WEIGHT",
         "cpu_weight",
-        _weight,
+        values.read_weight,
         str,
         help="CPUWeight= of the job's unit, 1 to 10000",
         example="50",
@@ -399,8 +147,8 @@ KEYS: tuple[Key, ...] = (
     Key(
         "AFTER",
         "after",
-        _jobs,
-        _join_words,
+        values.read_jobs,
+        values.write_words,
         help="jobs that must be done first; one that failed keeps this one waiting",
         example="50-net-laguna",
         many=True,
@@ -408,8 +156,8 @@ KEYS: tuple[Key, ...] = (
     Key(
         "AFTER_ANY",
         "after_any",
-        _jobs,
-        _join_words,
+        values.read_jobs,
+        values.write_words,
         help="jobs that must have ended first, however",
         example="51-gpu-warmup",
         many=True,
@@ -417,7 +165,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "PRIORITY",
         "priority",
-        _priority,
+        values.read_priority,
         str,
         help="higher goes first within the lane; 0 where nothing else is said",
         example="10",
@@ -425,8 +173,8 @@ KEYS: tuple[Key, ...] = (
     Key(
         "ON_SUCCESS",
         "on_success",
-        _units,
-        _join_words,
+        values.read_units,
+        values.write_words,
         help="units to start when the job is done",
         example="publish.service",
         many=True,
@@ -434,8 +182,8 @@ KEYS: tuple[Key, ...] = (
     Key(
         "ON_FAILURE",
         "on_failure",
-        _units,
-        _join_words,
+        values.read_units,
+        values.write_words,
         help="units to start when the job has failed for good",
         example="alarm.service",
         many=True,
@@ -443,8 +191,8 @@ KEYS: tuple[Key, ...] = (
     Key(
         "ENV",
         "env",
-        _environment,
-        _write_environment,
+        values.read_environment,
+        values.write_environment,
         help='one environment variable; in double quotes \\n, \\t, \\" and \\\\ are understood',
         example="HF_HUB_OFFLINE=1",
         many=True,
@@ -452,24 +200,24 @@ KEYS: tuple[Key, ...] = (
     Key(
         "CWD",
         "cwd",
-        _directory,
-        plain,
+        values.read_directory,
+        values.plain,
         help="directory of the job and of its checks; the owner's home where nothing is said",
         example="/data/bench",
     ),
     Key(
         "ON_CALENDAR",
         "on_calendar",
-        _text,
-        plain,
+        values.read_text,
+        values.plain,
         help="for files in jobs.d/: when to submit it, as OnCalendar= of a timer",
         example="Mon..Fri 22:00",
     ),
     Key(
         "DESCRIPTION",
         "description",
-        _text,
-        plain,
+        values.read_text,
+        values.plain,
         help="what people read in status",
         example="Laguna, 32k context",
     ),

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from sdqueue.cli.compose import Draft
 from sdqueue.cli.say import warn
-from sdqueue.jobkeys import split_words
 from sdqueue.jobtext import read_header
+from sdqueue.jobvalues import split_words
 from sdqueue.spool.layout import Spool
 from sdqueue.spool.moves import states_of
 from sdqueue.spool.scan import JobBytes, read_job

@@ -12,5 +12,6 @@ Synchronous; decides nothing; every OSError becomes a SpoolError that says what,
 | moves    | from one state to another, removal                                     |
 | runs     | `runs/JOB/N/`: snapshot, record, witness; `work/JOB`                   |
 | meta     | `meta/JOB.json`: what must outlive a restart and is not in the file    |
-| eventlog | `events.jsonl`: append, rotate, tail, follow                           |
+| eventlog | `events.jsonl`: append, rotate                                          |
+| eventread | `events.jsonl`: the tail, and following it                            |
 """

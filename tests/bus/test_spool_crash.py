@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sdqueue.spool import eventlog, meta, runs
+from sdqueue.spool import eventread, meta, runs
 from sdqueue.spool.layout import STATES, Spool
 
 STRACE = shutil.which("strace")
@@ -132,7 +132,7 @@ class Box:
         places = self.places()
         assert {name: places.get(name) for name in END} == {k: [v] for k, v in END.items()}, context
         assert meta.load_all(self.spool) == ({}, []), context
-        numbers = [int(str(record["seq"])) for record in eventlog.tail(self.spool, 1000)]
+        numbers = [int(str(record["seq"])) for record in eventread.tail(self.spool, 1000)]
         assert numbers == sorted(set(numbers)), f"{context}: {numbers}"
 
 

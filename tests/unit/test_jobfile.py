@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdqueue import jobfile, jobkeys, jobtext
+from sdqueue import jobfile, jobkeys, jobtext, jobvalues
 from sdqueue.core.spec import INFINITY_USEC, Config, DiskNeed, JobSpec, Lane, MemoryNeed
 from sdqueue.words.names import job_name_fault
 
@@ -225,8 +225,8 @@ def test_options_become_header_lines_that_do_not_depend_on_the_time() -> None:
 
 
 def test_secrets_are_smelled() -> None:
-    assert jobkeys.looks_secret("HF_TOKEN")
-    assert not jobkeys.looks_secret("HF_HOME")
+    assert jobvalues.looks_secret("HF_TOKEN")
+    assert not jobvalues.looks_secret("HF_HOME")
 
 
 # Written and read back --------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sdqueue.spool.eventlog import Clock, EventLog, Follower, tail
+from sdqueue.spool.eventlog import Clock, EventLog
+from sdqueue.spool.eventread import Follower, tail
 from sdqueue.spool.layout import Spool, open_spool
 from sdqueue.words.errors import SpoolError
 
