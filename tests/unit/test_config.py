@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdqueue import config as cf
+from sdqueue import settings
 from sdqueue.core.spec import DEFAULT_LANES, Config, Lane
 from sdqueue.slicekeys import SLICE_KEYS, check_slice_setting
 
@@ -98,10 +99,10 @@ def test_every_setting_is_read() -> None:
 
 def test_the_tables_cover_the_model() -> None:
     lane = set(Lane.__dataclass_fields__) - {"name", "slice_properties", "job_defaults"}
-    assert {s.field for s in cf.LANE_SETTINGS} == lane | {"enabled"}
+    assert {s.field for s in settings.LANE_SETTINGS} == lane | {"enabled"}
     queue = set(Config.__dataclass_fields__) - {"lanes"}
-    assert {s.field for s in cf.QUEUE_SETTINGS} == queue
-    for setting in (*cf.LANE_SETTINGS, *cf.QUEUE_SETTINGS):
+    assert {s.field for s in settings.QUEUE_SETTINGS} == queue
+    for setting in (*settings.LANE_SETTINGS, *settings.QUEUE_SETTINGS):
         assert setting.help
         assert f"\n{setting.key} = " in f"\n{FULL}"
 
@@ -209,12 +210,12 @@ toml_value = st.recursive(
     max_leaves=5,
 )
 lane_table = st.dictionaries(
-    st.one_of(st.sampled_from(cf._LANE_KEYS), st.text(max_size=5)), toml_value, max_size=4
+    st.one_of(st.sampled_from(settings.LANE_KEYS), st.text(max_size=5)), toml_value, max_size=4
 )
 
 
 @given(
-    st.dictionaries(st.one_of(st.sampled_from(cf._TOP_KEYS), st.text(max_size=5)), toml_value),
+    st.dictionaries(st.one_of(st.sampled_from(settings.TOP_KEYS), st.text(max_size=5)), toml_value),
     st.dictionaries(st.one_of(st.sampled_from(["gpu", "net", "new"]), st.text()), lane_table),
 )
 def test_no_table_makes_the_reader_raise(
