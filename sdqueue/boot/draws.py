@@ -28,8 +28,8 @@ from sdqueue.boot.transaction import Transaction
 
 RUNS = 1000
 WHOLE_JOBS = 40_000
-LOOKED_AT = 2_000_000
-MIN_RUNS = 50
+LOOKED_AT = 120_000
+MIN_RUNS = 100
 """How many draws at most; where each means building the transaction anew, how many jobs are built
 in all; how many units may be looked at; and the draws that are made whatever they cost."""
 

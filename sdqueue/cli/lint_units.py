@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from sdqueue.cli.lint_world import Wish, World, look
 from sdqueue.lint.finding import SEVERITIES, Finding, at_least
-from sdqueue.lint.formats import FORMATS, text
+from sdqueue.lint.formats import FORMATS, render, text
 from sdqueue.lint.judge import judge
 from sdqueue.lint.report import Report
 from sdqueue.lint.rule import Rule, explain
@@ -108,7 +108,7 @@ def _print(report: Report, args: Namespace) -> None:
         colour = args.color == "always" or (args.color == "auto" and sys.stdout.isatty())
         out = text.render(report, colour=colour and "NO_COLOR" not in os.environ)
     else:
-        out = FORMATS[name](report)
+        out = render(name, report)
     sys.stdout.flush()
     sys.stdout.buffer.write(out.encode("utf-8", "backslashreplace"))
     sys.stdout.buffer.flush()

@@ -16,6 +16,7 @@ from sdqueue.boot.loading.manager import NEWEST
 from sdqueue.lint.situation import DEFAULT_TARGET, Box, Situation
 from sdqueue.unitfile.enable import enable
 from sdqueue.unitfile.load import UnitSet
+from sdqueue.unitfile.parse import Parsed
 from sdqueue.unitfile.specifier import Host
 from sdqueue.unitfile.unit import LoadState, Unit
 from sdqueue.unitpath import Added, Tree, search_path
@@ -26,6 +27,8 @@ from sdqueue.words.problem import Problem
 NEEDS: tuple[Kind, ...] = ("Requires", "Wants", "BindsTo", "Requisite", "After", "Before")
 PARTS = (".d", ".wants", ".requires", ".upholds")
 INSTALL = ("WantedBy", "RequiredBy", "UpheldBy", "Alias", "Also")
+NO_ID = "0" * 31 + "1"
+"""Stands for an id that is made at boot."""
 _SHARED = re.compile(r"^libsystemd-shared-(\d+)")
 _LIBRARIES = ("usr/lib/systemd", "lib/systemd", "usr/lib64/systemd", "usr/lib/*/systemd")
 
@@ -126,6 +129,7 @@ class _Scene:
     given: Given
     enabled: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    _parsed: dict[str, Parsed | Problem] = field(default_factory=dict)
 
     def with_new(self) -> tuple[UnitSet, Loaded]:
         """The units with the new files installed and enabled."""
@@ -161,7 +165,11 @@ class _Scene:
 
     def _units(self, tree: Tree) -> UnitSet:
         return UnitSet(
-            tree, host=self.manager.host, version=self.manager.version, user=self.wish.user
+            tree,
+            host=self.manager.host,
+            version=self.manager.version,
+            user=self.wish.user,
+            _parsed=self._parsed,
         )
 
     def _load(self, units: UnitSet, wanted: Iterable[str]) -> Loaded:
@@ -310,10 +318,12 @@ def _host(root: str, *, user: bool) -> Host:
     lines = _text(f"{root}/etc/os-release").splitlines()
     release = dict(line.split("=", 1) for line in lines if "=" in line)
     host = Host(
-        machine_id=_text(f"{root}/etc/machine-id").strip() or None,
-        hostname=_text(f"{root}/etc/hostname").strip() or None,
-        architecture=None if root else os.uname().machine.replace("_", "-"),
-        kernel=None if root else os.uname().release,
+        machine_id=_text(f"{root}/etc/machine-id").strip() or NO_ID,
+        boot_id=NO_ID,
+        hostname=_text(f"{root}/etc/hostname").strip() or "localhost",
+        pretty_hostname="localhost",
+        architecture=os.uname().machine.replace("_", "-"),
+        kernel=os.uname().release,
         os_release={key: value.strip("\"'") for key, value in release.items()},
     )
     return _of_user(host) if user else host

@@ -3,12 +3,12 @@
 Shared by the four rules about cycles, which differ in the set of units and in what it means.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sdqueue.boot.draws import Outlook
 from sdqueue.lint.finding import Edge, Finding, Fix, Lost, Severity
 from sdqueue.lint.knot import Cut, Knot, Untied
-from sdqueue.lint.situation import Situation
+from sdqueue.lint.situation import Box, Situation
 
 NOT_EXACT = "the set of lines is small, but there may be a smaller one"
 NO_CUT = (
@@ -18,15 +18,22 @@ NO_CUT = (
 
 
 def fresh(
-    situation: Situation, loops: Iterable[Sequence[str]], in_base: Iterable[Sequence[str]] | None
+    situation: Situation,
+    loops: Iterable[Sequence[str]],
+    in_base: Callable[[Box], Iterable[Sequence[str]]],
 ) -> Iterator[Knot]:
-    """The knots that the new files bring: with an edge of theirs, or not there without them."""
-    old = [frozenset(units) for units in in_base or ()]
+    """The knots that the new files bring: with an edge of theirs, or not there without them.
+
+    `in_base` gives those of a box; the one without the new files is made only if it must be.
+    """
     for units in loops:
         knot = Knot(situation.graph, frozenset(units), situation.is_new, situation.version)
-        was_there = any(knot.units <= units for units in old)
-        if not was_there or any(knot.has_new(pair) for pair in knot.edges):
+        if any(knot.has_new(pair) for pair in knot.edges):
             yield knot
+        else:
+            base = situation.base_box
+            if not any(knot.units <= set(old) for old in (in_base(base) if base else ())):
+                yield knot
 
 
 def finding(

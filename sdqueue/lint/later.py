@@ -14,6 +14,7 @@ from sdqueue.boot.draws import Outlook, outlook
 from sdqueue.boot.graph import Graph
 
 SHUTDOWN = "shutdown.target"
+RUNS = 300
 ENDS = frozenset({SHUTDOWN, "umount.target", "final.target"})
 
 
@@ -50,7 +51,9 @@ def shutdown_outlook(
         for name in reached_later(graph, boot, version, by_hand)
         if name not in ENDS
     )
-    return outlook(running, graph.id(SHUTDOWN), mode="replace", version=version, seed=seed)
+    return outlook(
+        running, graph.id(SHUTDOWN), mode="replace", version=version, runs=RUNS, seed=seed
+    )
 
 
 def all_loaded_loops(graph: Graph) -> list[list[str]]:

@@ -39,8 +39,9 @@ RULE = Rule(
     "warning",
     does="""\
 Finds units that boot starts, with After= on a target that neither boot nor anything that boot
-starts pulls in, network-online above all. Targets that are pulled in by what provides them (network.target, time-sync.target…),
-and those that order boots with and without remote file systems alike, are left out.""",
+starts pulls in, network-online above all. Targets that are pulled in by what provides them
+(network.target, time-sync.target…) and targets that are right in After= whether they are started or
+not (remote-fs.target…) are left out.""",
     why="""\
 After= orders only what is started anyway; it starts nothing. With nobody pulling in
 network-online.target the service starts before the network is there, on this box and not on the one

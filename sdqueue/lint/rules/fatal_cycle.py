@@ -10,8 +10,7 @@ from sdqueue.lint.situation import Situation
 
 def check(situation: Situation) -> Iterator[Finding]:
     boot = situation.box.boot
-    base = situation.base_box if boot.fatal else None
-    for knot in fresh(situation, boot.fatal, base.boot.fatal if base else None):
+    for knot in fresh(situation, boot.fatal, lambda box: box.boot.fatal):
         new = [unit for unit in situation.new_units if unit in knot.units]
         unit = next(iter(new or sorted(knot.units)))
         yield finding(

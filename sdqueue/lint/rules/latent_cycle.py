@@ -12,10 +12,7 @@ def check(situation: Situation) -> Iterator[Finding]:
     box = situation.box
     known = [frozenset(units) for units in (*box.boot.loops, *box.shutdown.loops)]
     latent = [u for u in box.latent if not any(units <= set(u) for units in known)]
-    if not latent:
-        return
-    base = situation.base_box
-    for knot in fresh(situation, latent, base.latent if base else None):
+    for knot in fresh(situation, latent, lambda box: box.latent):
         cycle = knot.cycle()
         missing = [unit for unit in cycle if unit not in box.boot.jobs]
         new = [unit for unit in situation.new_units if unit in cycle]

@@ -10,9 +10,8 @@ from sdqueue.lint.situation import Situation
 
 def check(situation: Situation) -> Iterator[Finding]:
     boot = situation.box.boot
-    base = situation.base_box if boot.loops else None
     fatal = {unit for loop in boot.fatal for unit in loop}
-    knots = list(fresh(situation, boot.loops, base.boot.loops if base else None))
+    knots = list(fresh(situation, boot.loops, lambda box: box.boot.loops))
     for knot in knots:
         if fatal & knot.units:
             continue

@@ -12,10 +12,7 @@ def check(situation: Situation) -> Iterator[Finding]:
     later = situation.box.shutdown
     at_boot = [frozenset(units) for units in situation.box.boot.loops]
     only_later = [u for u in later.loops if not any(set(u) <= units for units in at_boot)]
-    if not only_later:
-        return
-    base = situation.base_box
-    knots = list(fresh(situation, only_later, base.shutdown.loops if base else None))
+    knots = list(fresh(situation, only_later, lambda box: box.shutdown.loops))
     for knot in knots:
         if any(units <= knot.units for units in at_boot):
             continue
