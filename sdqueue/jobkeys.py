@@ -7,7 +7,8 @@ and free of slow imports, since `sdqueue submit` checks its options with this ta
 
 from sdqueue import jobvalues as values
 from sdqueue.words.names import did_you_mean, shown
-from sdqueue.words.spans import format_timespan, parse_timestamp
+from sdqueue.words.spans import format_timespan
+from sdqueue.words.times import parse_timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

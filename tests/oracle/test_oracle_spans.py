@@ -8,7 +8,7 @@ from datetime import UTC
 
 import pytest
 
-from sdqueue.words import spans
+from sdqueue.words import spans, times
 
 ANALYZE = shutil.which("systemd-analyze")
 if ANALYZE is None and not os.environ.get("CI"):
@@ -129,7 +129,7 @@ def test_points_in_time_are_read_as_systemd_does() -> None:
     ]
     for text, told in zip(texts, analyze("timestamp", *texts), strict=True):
         try:
-            seconds = spans.parse_timestamp(text, now_sec=0.0, zone=UTC)
+            seconds = times.parse_timestamp(text, now_sec=0.0, zone=UTC)
         except ValueError:
             assert told is None, text
             continue

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdqueue.words import spans
+from sdqueue.words import spans, times
 
 NOW = 1795976671.5  # Sun 2026-11-29 18:24:31.5 UTC
 
@@ -112,13 +112,13 @@ def test_percentages() -> None:
     ],
 )
 def test_points_in_time(text: str, seconds: float) -> None:
-    assert spans.parse_timestamp(text, now_sec=NOW, zone=UTC) == seconds
+    assert times.parse_timestamp(text, now_sec=NOW, zone=UTC) == seconds
 
 
 def test_the_zone_counts() -> None:
     east = timezone(timedelta(hours=2))
-    assert spans.parse_timestamp("2026-11-29 20:00", now_sec=NOW, zone=east) == 1795975200.0
-    assert spans.parse_timestamp("2026-11-29 18:00 UTC", now_sec=NOW, zone=east) == 1795975200.0
+    assert times.parse_timestamp("2026-11-29 20:00", now_sec=NOW, zone=east) == 1795975200.0
+    assert times.parse_timestamp("2026-11-29 18:00 UTC", now_sec=NOW, zone=east) == 1795975200.0
 
 
 NO_TIME = [
@@ -144,7 +144,7 @@ NO_TIME = [
 @pytest.mark.parametrize("text", NO_TIME)
 def test_what_is_no_point_in_time_is_refused_in_words(text: str) -> None:
     with pytest.raises(ValueError, match=r"point in time|unix time|span"):
-        spans.parse_timestamp(text, now_sec=NOW, zone=UTC)
+        times.parse_timestamp(text, now_sec=NOW, zone=UTC)
 
 
 @given(st.text(max_size=30))
@@ -153,4 +153,4 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         with suppress(ValueError):
             assert parse(text) >= 0
     with suppress(ValueError):
-        spans.parse_timestamp(text, now_sec=NOW, zone=UTC)
+        times.parse_timestamp(text, now_sec=NOW, zone=UTC)
