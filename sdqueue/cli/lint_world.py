@@ -105,7 +105,7 @@ def look(wish: Wish) -> World:
         host=manager.host,
         problems=(*given.problems, *scene.problems, *_about(loaded.problems, named)),
     )
-    unknown = [*notes, *_unknown(situation, loaded)]
+    unknown = [*notes, *scene.notes, *_unknown(situation, loaded)]
     return World(
         situation,
         version,
@@ -129,6 +129,7 @@ class _Scene:
     given: Given
     enabled: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     _parsed: dict[str, Parsed | Problem] = field(default_factory=dict)
 
     def with_new(self) -> tuple[UnitSet, Loaded]:
@@ -199,10 +200,15 @@ class _Scene:
             name = path.rpartition("/")[2]
             if not unitname.is_valid(name) or path.rpartition("/")[0] not in self.directories:
                 continue
-            unit = units.get(
-                unitname.with_instance(name, "x") if unitname.is_template(name) else name
-            )
-            if unit.load_state is not LoadState.MASKED and _has_install(unit):
+            template = unitname.is_template(name)
+            unit = units.get(unitname.with_instance(name, "x") if template else name)
+            if unit.load_state is LoadState.MASKED or not _has_install(unit):
+                continue
+            if template and not unit.value("Install", "DefaultInstance"):
+                self.notes.append(
+                    f"{name} is a template: --enable an instance to have it looked at"
+                )
+            else:
                 found.append(name)
         return found
 
