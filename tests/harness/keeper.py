@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -59,6 +60,7 @@ def main() -> None:
     finally:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         take_down(trees)
+    shutil.rmtree(wanted["directory"])
 
 
 def unshare(flags: int) -> None:

@@ -22,7 +22,6 @@ from tests.harness.waiting import LIMIT_SEC
 
 BLOCKED_SEC = 1.0
 WAITING_CALLS = {
-    "time.sleep",
     "os.system",
     "subprocess.Popen",
     "socket.getaddrinfo",
@@ -74,10 +73,17 @@ def _watched_callbacks(complain: Callable[[str], None]) -> Iterator[None]:
         if waited.total_sec() - before > BLOCKED_SEC:
             complain(f"the loop was blocked by {handle!r}")
 
+    def sleep(seconds: Any) -> None:
+        if complaint := _watching.by_thread.get(threading.get_ident()):
+            complaint("time.sleep in the loop")
+        plain_sleep(seconds)
+
+    plain_sleep, time.sleep = time.sleep, sleep
     events.Handle._run = watched  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
+        time.sleep = plain_sleep
         events.Handle._run = plain  # type: ignore[method-assign]
 
 

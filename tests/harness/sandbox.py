@@ -99,6 +99,7 @@ class Sandbox:
             made = self._ask(
                 {
                     "name": self.directory.name,
+                    "directory": str(self.directory),
                     "layout": self.layout,
                     "namespaces": self._namespaces,
                     "setup": self._setup,
@@ -132,7 +133,7 @@ class Sandbox:
         keeper.stdout.close()
         for child in self._children:
             child.wait()
-        shutil.rmtree(self.directory)
+        shutil.rmtree(self.directory, ignore_errors=True)  # there only if it failed to start
 
     @staticmethod
     def _wait_for(keeper: subprocess.Popen[str], inside: set[int]) -> None:
