@@ -12,18 +12,19 @@ from sdqueue.words.errors import SdqueueError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
     from typing import Protocol
+
+    from sdqueue.cli.options import Arguments, Parser
 
     class VerbModule(Protocol):
         """What a verb's module offers."""
 
         @staticmethod
-        def add_arguments(parser: ArgumentParser) -> None: ...
+        def add_arguments(parser: Parser) -> None: ...
 
         @staticmethod
-        def run(args: Namespace) -> int: ...
+        def run(args: Arguments) -> int: ...
 
 
 DEFAULT_VERB = "status"

@@ -1,9 +1,9 @@
 """`sdqueue cancel`: waiting jobs are set aside, running ones stopped; it says which."""
 
-from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import print_json
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import DIRECTORY_OF, expand
@@ -26,12 +26,12 @@ ALIVE = ("running", "queued")
 Effect = str | SdqueueError
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `cancel`."""
     parser.add_argument("jobs", metavar="JOB", nargs="+", help="names, or globs of names")
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Cancel, and say what that did; the status of the worst that could not be done."""
     place = Place(system=args.system)
     names = _meant(place, args.jobs)

@@ -1,8 +1,8 @@
 """`sdqueue check`: what is wrong with job files, with file and line, before they are queued."""
 
 import os
-from argparse import ArgumentParser, Namespace
 
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import print_json, print_lines
 from sdqueue.cli.place import Place
 from sdqueue.cli.safe import safe
@@ -14,12 +14,12 @@ from sdqueue.words.names import SUFFIX
 from sdqueue.words.problem import Problem
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `check`."""
     parser.add_argument("files", metavar="JOBFILE", nargs="+", help="job files")
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Check every file; 1 if one of them has an error."""
     place = Place(system=args.system)
     problems = [problem for file in args.files for problem in problems_of(file, place)]

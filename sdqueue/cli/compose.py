@@ -8,12 +8,13 @@ a person wrote is read by `jobfile`, which is loaded then.
 
 import os
 import sys
-from argparse import REMAINDER, ArgumentParser, Namespace
 
+from sdqueue.cli.options import REST, Arguments, Parser
 from sdqueue.cli.place import Place
 from sdqueue.cli.say import warn
-from sdqueue.jobkeys import KEYS, header_text, looks_secret
+from sdqueue.jobkeys import KEYS, header_text
 from sdqueue.jobtext import render, render_script
+from sdqueue.jobvalues import looks_secret
 from sdqueue.words.errors import UsageError
 from sdqueue.words.names import command_word, job_name, second_word, shown
 
@@ -67,9 +68,9 @@ def option_of(key: "Key") -> str:
     return f"--{key.name.lower().replace('_', '-')}"
 
 
-def add_job_options(parser: ArgumentParser) -> None:
+def add_job_options(parser: Parser) -> None:
     """Add what describes a job: its name, one option for each header key, and what to run."""
-    group = parser.add_argument_group("the job")
+    group = parser.add_argument_group("The job")
     group.add_argument("--name", help="its name; else NNN-LANE-COMMAND with the next number")
     for key in KEYS:
         group.add_argument(
@@ -77,9 +78,9 @@ def add_job_options(parser: ArgumentParser) -> None:
             dest=key.field,
             metavar=METAVARS.get(key.name, key.name),
             action="append" if key.many else "store",
-            help=key.help.replace("%", "%%"),
+            help=key.help,
         )
-    what = parser.add_argument_group("what to run")
+    what = parser.add_argument_group("What to run")
     what.add_argument("--script", metavar="FILE", help="a script; its #! line is followed")
     what.add_argument(
         "-f",
@@ -90,12 +91,12 @@ def add_job_options(parser: ArgumentParser) -> None:
         action="extend",
         help="job files; the name of each is the job's",
     )
-    what.add_argument("command", metavar="COMMAND", nargs=REMAINDER, help="a program, arguments")
+    what.add_argument("command", metavar="COMMAND", nargs=REST, help="a program, arguments")
 
 
-def drafts(args: Namespace, place: Place) -> list[Draft]:
+def drafts(args: Arguments, place: Place) -> list[Draft]:
     """Return the jobs that the command line describes, or raise UsageError."""
-    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    command = args.command
     ways = [way for way in (args.script, args.files, command) if way]
     if len(ways) != 1:
         raise UsageError(
@@ -110,7 +111,7 @@ def drafts(args: Namespace, place: Place) -> list[Draft]:
     return [_from_command(command, args, settings, place)]
 
 
-def _settings_of(args: Namespace) -> Settings:
+def _settings_of(args: Arguments) -> Settings:
     """Return the header lines that the options ask for, in the order of the table."""
     settings: Settings = []
     for key in KEYS:
@@ -148,7 +149,7 @@ def _completed(key: "Key", text: str) -> str:
         return text
     if name not in os.environ:
         raise ValueError(f"{shown(name)} is not set here, and no value is given")
-    from sdqueue.jobkeys import quoted
+    from sdqueue.jobvalues import quoted
 
     return f"{name}={quoted(os.environ[name])}"
 
@@ -182,12 +183,12 @@ def _here() -> str:
         ) from None
 
 
-def _given_name(args: Namespace) -> str:
+def _given_name(args: Arguments) -> str:
     return job_name(args.name) if args.name is not None else ""
 
 
 def _from_command(
-    command: "Sequence[str]", args: Namespace, settings: Settings, place: Place
+    command: "Sequence[str]", args: Arguments, settings: Settings, place: Place
 ) -> Draft:
     if any("\0" in word for word in command) or not command[0]:
         raise UsageError("the command's first word is empty.")
@@ -196,7 +197,7 @@ def _from_command(
     return Draft(name, lane, command_word(command), render(settings, command), settings)
 
 
-def from_lines(lines: "Iterable[bytes]", args: Namespace, place: Place) -> list[Draft]:
+def from_lines(lines: "Iterable[bytes]", args: Arguments, place: Place) -> list[Draft]:
     """Return the jobs that run one line (or one text) of bash each."""
     lane, settings = _complete(_settings_of(args), "", place)
     head = render_script(settings, b"#!/bin/bash\n") + b"\n"
@@ -210,13 +211,13 @@ def _first_word(line: bytes) -> list[str]:
     return line.decode("utf-8", "replace").split(None, 1)[:1]
 
 
-def _from_script(args: Namespace, settings: Settings, place: Place) -> Draft:
+def _from_script(args: Arguments, settings: Settings, place: Place) -> Draft:
     script = _read(args.script)
     word = command_word([args.script]).rpartition(".")[0] or command_word([args.script])
     return _from_written(_given_name(args), word, script, args.script, settings, place)
 
 
-def _from_job_file(file: str, args: Namespace, settings: Settings, place: Place) -> Draft:
+def _from_job_file(file: str, args: Arguments, settings: Settings, place: Place) -> Draft:
     if args.name is not None and len(args.files) > 1:
         raise UsageError("--name names one job, and there are several job files.")
     name = _given_name(args) or job_name(os.path.basename(file))

@@ -3,7 +3,8 @@
 import logging
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+
+from sdqueue.cli.options import Arguments, Parser
 
 # What the journal reads at the head of a line as the line's priority.
 PRIORITIES = {
@@ -23,7 +24,7 @@ class _JournalFormatter(logging.Formatter):
         return "\n".join(head + line for line in super().format(record).splitlines())
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `daemon`."""
     parser.add_argument(
         "--log-level",
@@ -33,7 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Run the controller."""
     handler = logging.StreamHandler(sys.stderr)
     if "JOURNAL_STREAM" in os.environ:

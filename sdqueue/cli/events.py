@@ -1,15 +1,15 @@
 """`sdqueue events`: what has happened, from events.jsonl, and what happens."""
 
 import json
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import colours, paint_line, print_json, print_lines
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import matcher
 from sdqueue.cli.safe import padded, safe
 from sdqueue.cli.watching import Watch
-from sdqueue.spool.eventlog import Follower, Record, tail
+from sdqueue.spool.eventread import Follower, Record, tail
 from sdqueue.words.errors import UsageError
 from sdqueue.words.names import SUFFIX
 
@@ -21,7 +21,7 @@ _COLOURS = {"failed": "bad", "error": "bad", "retry": "notice", "start": "good",
 Filter = Callable[[Record], bool]
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `events`."""
     parser.add_argument("jobs", metavar="JOB", nargs="*", help="only these, names or globs")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what happens")
@@ -37,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Print events."""
     place = Place(system=args.system)
     wanted = _filter(args)
@@ -55,7 +55,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _filter(args: Namespace) -> Filter:
+def _filter(args: Arguments) -> Filter:
     is_job = matcher(args.jobs)
     kinds = args.event
 
@@ -86,7 +86,7 @@ def _last(place: Place, wanted: Filter, count: int) -> list[Record]:
     return []
 
 
-def _follow(args: Namespace, place: Place, wanted: Filter) -> int:
+def _follow(args: Arguments, place: Place, wanted: Filter) -> int:
     place.open()
     with Watch(place.spool, log=True) as watch:
         follower = Follower(place.spool)

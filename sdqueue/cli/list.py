@@ -1,9 +1,9 @@
 """`sdqueue list`: jobs, one a line, from files; reasons from the controller where it is there."""
 
 import time
-from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import STATE_COLOURS, Column, colours, print_json, print_lines, table
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import DIRECTORY_OF, Row, completed, file_rows, matcher
@@ -27,7 +27,7 @@ COLUMNS = (
 SHORT_CODES = {Code.AFTER_NOT_DONE: "after", Code.CHECK_FAILED: "check-error"}
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `list`."""
     parser.add_argument("patterns", metavar="PATTERN", nargs="*", help="names, or globs of names")
     parser.add_argument(
@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--lane", action="append", metavar="LANE,…", help="only these lanes' jobs")
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """List."""
     place = Place(system=args.system)
     rows = collect(place, states_in(args.state), args.patterns)

@@ -3,9 +3,9 @@
 import os
 import subprocess
 import sys
-from argparse import ArgumentParser, Namespace
 
 from sdqueue.cli import journal
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import DIRECTORY_OF, expand
 from sdqueue.spool.runs import read_record, runs
@@ -15,7 +15,7 @@ from sdqueue.words.names import job_name, unit_of_job
 _OUTPUT_OF_JSON = {"short": "json", "pretty": "json-pretty"}
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `logs`."""
     parser.add_argument("job", metavar="JOB", help="the job's name")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes")
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Become journalctl."""
     place = Place(system=args.system)
     words = [*_options(args), *_matches(place, _known(place, args.job), args.run)]
@@ -50,7 +50,7 @@ def _known(place: Place, text: str) -> str:
         raise
 
 
-def _options(args: Namespace) -> list[str]:
+def _options(args: Arguments) -> list[str]:
     if args.output and args.json != "off":
         raise UsageError("--json and --output are two ways to say the same; give one.")
     output = args.output or _OUTPUT_OF_JSON.get(args.json, "")

@@ -1,9 +1,9 @@
 """What `pause` and `resume` have in common."""
 
-from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 from sdqueue.cli.client import ask
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import print_json
 from sdqueue.cli.place import Place
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from sdqueue.cli.client import Client
 
 
-def add_lanes(parser: ArgumentParser) -> None:
+def add_lanes(parser: Parser) -> None:
     """Add the lanes."""
     parser.add_argument("lanes", metavar="LANE", nargs="+", help="lanes' names")
 
 
-def set_paused(args: Namespace, *, paused: bool) -> int:
+def set_paused(args: Arguments, *, paused: bool) -> int:
     """Pause lanes, or let them go on; all names are looked at before anything is done."""
     place = Place(system=args.system)
     lanes = [place.check_lane(lane) for lane in args.lanes]

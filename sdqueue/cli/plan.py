@@ -1,10 +1,10 @@
 """`sdqueue plan`: in which order jobs would start, and what each waits for. Starts nothing."""
 
 import time
-from argparse import ArgumentParser, Namespace
 
 from sdqueue.cli.client import ask
 from sdqueue.cli.list import cells
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import Column, colours, print_json, print_lines, table
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import completed
@@ -19,12 +19,12 @@ COLUMNS = (
 )
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `plan`."""
     parser.add_argument("--lane", action="append", metavar="LANE", help="only this lane")
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Print the plan."""
     place = Place(system=args.system)
     for lane in args.lane or ():

@@ -1,15 +1,14 @@
 """`sdqueue resume`: a paused lane goes on."""
 
-from argparse import ArgumentParser, Namespace
-
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.pausing import add_lanes, set_paused
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `resume`."""
     add_lanes(parser)
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Resume."""
     return set_paused(args, paused=False)

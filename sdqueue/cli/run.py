@@ -2,18 +2,18 @@
 
 import os
 import time
-from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack
 
 from sdqueue.cli import journal
 from sdqueue.cli.compose import Draft, add_job_options, drafts
 from sdqueue.cli.exits import FAILED, NOT_DONE, OK, SET_ASIDE, TIMED_OUT
 from sdqueue.cli.journalread import Output
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.place import Place
 from sdqueue.cli.say import remark
 from sdqueue.cli.submit import submit
 from sdqueue.cli.watching import Watch, settled_state_of
-from sdqueue.spool.eventlog import Follower, Record
+from sdqueue.spool.eventread import Follower, Record
 from sdqueue.spool.runs import read_record, runs
 from sdqueue.words.errors import SdqueueError, UsageError
 from sdqueue.words.names import SUFFIX, unit_of_job
@@ -21,12 +21,12 @@ from sdqueue.words.names import SUFFIX, unit_of_job
 ALIVE = ("running", "queued")
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `run`: those of `submit`."""
     add_job_options(parser)
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Submit, follow, and return the job's status."""
     if args.json != "off":
         raise UsageError("run prints what the job prints, and that is no JSON.")

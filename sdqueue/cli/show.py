@@ -1,20 +1,19 @@
 """`sdqueue show`: everything that is known of jobs, from their files and from the controller."""
 
-from argparse import ArgumentParser, Namespace
-
 from sdqueue.cli.detail import detailed, lines_of
 from sdqueue.cli.list import collect
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import colours, print_json, print_lines
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import DIRECTORY_OF, Row, expand
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `show`."""
     parser.add_argument("jobs", metavar="JOB", nargs="+", help="names, or globs of names")
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Show."""
     place = Place(system=args.system)
     jobs = details(place, args.jobs)

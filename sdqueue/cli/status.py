@@ -6,12 +6,12 @@ that are shown are read.
 
 import os
 import time
-from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sdqueue.cli.exits import FAILED, OK
 from sdqueue.cli.list import cells
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import (
     Column,
     Style,
@@ -98,7 +98,7 @@ class Overall(NamedTuple):
         }
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `status`."""
     parser.add_argument("jobs", metavar="JOB", nargs="*", help="jobs to show, or globs of names")
     parser.add_argument(
@@ -108,7 +108,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Show the queue, or the jobs that are named."""
     place = Place(system=args.system)
     if args.jobs:
@@ -272,7 +272,7 @@ def reason_text(reason: object) -> str:
 # One job ----------------------------------------------------------------------------------------
 
 
-def _jobs(place: Place, args: Namespace) -> int:
+def _jobs(place: Place, args: Arguments) -> int:
     from sdqueue.cli.detail import lines_of
     from sdqueue.cli.journal import last_lines
     from sdqueue.cli.show import details

@@ -4,9 +4,9 @@ Works without a controller. Goes through light modules only: a script may call i
 """
 
 import sys
-from argparse import ArgumentParser, Namespace
 
 from sdqueue.cli.compose import Draft, add_job_options, drafts, from_lines
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.place import Place
 from sdqueue.cli.say import remark, warn
 from sdqueue.spool.add import add, add_numbered
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sdqueue.spool.layout import Spool
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `submit`."""
     add_job_options(parser)
     parser.add_argument(
@@ -28,7 +28,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Submit, then print the names."""
     place = Place(system=args.system)
     jobs = _from_stdin(args, place) if args.command == ["-"] else _from_words(args, place)
@@ -37,13 +37,13 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _from_words(args: Namespace, place: Place) -> list[Draft]:
+def _from_words(args: Arguments, place: Place) -> list[Draft]:
     if args.null:
         raise UsageError("-0 goes with -, for commands on standard input.")
     return drafts(args, place)
 
 
-def _from_stdin(args: Namespace, place: Place) -> list[Draft]:
+def _from_stdin(args: Arguments, place: Place) -> list[Draft]:
     if args.name is not None or args.script or args.files:
         raise UsageError("- reads many commands: --name, --script and -f do not go with it.")
     data = sys.stdin.buffer.read()

@@ -2,10 +2,10 @@
 
 import os
 import time
-from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Iterator
 
 from sdqueue.cli.exits import FAILED, OK, SET_ASIDE, TIMED_OUT
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import print_json
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import DIRECTORY_OF, expand, file_rows, list_names
@@ -27,7 +27,7 @@ Ends = dict[str, str]
 Alive = Callable[[], Iterable[str]]
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `wait`."""
     parser.add_argument("jobs", metavar="JOB", nargs="*", help="names, or globs of names")
     parser.add_argument("--lane", metavar="LANE", help="wait until no job of the lane is left")
@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--timeout", metavar="SPAN", help="give up after this time, such as 2h")
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Wait."""
     if sum(map(bool, (args.jobs, args.lane, args.all))) != 1:
         raise UsageError("wait for what? Name jobs, or --lane LANE, or --all; one of them.")
@@ -66,7 +66,7 @@ def _deadline(text: str | None) -> float | None:
     return None if usec == INFINITY_USEC else time.monotonic() + usec / 1e6
 
 
-def _start(args: Namespace, place: Place) -> tuple[Alive, Ends]:
+def _start(args: Arguments, place: Place) -> tuple[Alive, Ends]:
     """Return which jobs are to be waited for, as a question that can be asked again."""
     ends: Ends = {}
     if args.jobs:

@@ -1,8 +1,8 @@
 """`sdqueue why`: the chain of reasons, from a job to what must end first."""
 
-from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
+from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import Column, colours, print_json, print_lines, table
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import DIRECTORY_OF, Row, completed, expand, file_rows, matcher
@@ -20,12 +20,12 @@ ENDED = {
 }
 
 
-def add_arguments(parser: ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """Add the options of `why`."""
     parser.add_argument("jobs", metavar="JOB", nargs="+", help="names, or globs of names")
 
 
-def run(args: Namespace) -> int:
+def run(args: Arguments) -> int:
     """Say why."""
     place = Place(system=args.system)
     names = expand(place, args.jobs, DIRECTORY_OF)
