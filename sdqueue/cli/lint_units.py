@@ -4,7 +4,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 
-from sdqueue.cli.lint_world import Wish, World, look
+from sdqueue.cli.lint_world import Wish, World, look, rooted
 from sdqueue.lint.finding import SEVERITIES, Finding, at_least
 from sdqueue.lint.formats import FORMATS, render, text
 from sdqueue.lint.judge import judge
@@ -55,13 +55,18 @@ def run(args: Namespace) -> int:
         return _explain(args.explain)
     for name in args.ignore:
         _known(name)
-    world = look(_wish(args))
+    with rooted(_wish(args)) as wish:
+        return _look(args, wish)
+
+
+def _look(args: Namespace, wish: Wish) -> int:
+    world = look(wish)
     if not world.looked:
         for problem in world.problems:
             print(f"sdqueue: {problem}", file=sys.stderr)
         return COULD_NOT_LOOK
     found = judge(world.situation, ignore=args.ignore)
-    report = _report(world, found)
+    report = _report(world, found, wish)
     _print(report, args)
     return FINDINGS if any(at_least(one.severity, args.fail_on) for one in found) else CLEAN
 
@@ -82,7 +87,7 @@ def _wish(args: Namespace) -> Wish:
     )
 
 
-def _report(world: World, found: list[Finding]) -> Report:
+def _report(world: World, found: list[Finding], wish: Wish) -> Report:
     report = Report(
         tuple(found),
         world.version,
@@ -91,11 +96,13 @@ def _report(world: World, found: list[Finding]) -> Report:
         len(world.situation.new_files or ()),
         world.situation.graph,
     )
-    return report.placed(world.real, _shown)
+    return report.placed(world.real, lambda file: _shown(file, wish))
 
 
-def _shown(file: str) -> str:
-    """A path as short as it can be from here."""
+def _shown(file: str, wish: Wish) -> str:
+    """A path as short as it can be from here; one in a named base says so."""
+    if wish.base and file.startswith(f"{wish.root}/"):
+        return f"{wish.base}:{file.removeprefix(wish.root)}"
     if not file.startswith("/"):
         return file
     here = os.path.relpath(file)

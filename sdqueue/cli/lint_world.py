@@ -7,13 +7,16 @@ Knows paths, roots and options. Decides nothing about units: what they mean is t
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sdqueue.boot.graph import Kind
 from sdqueue.boot.loading import Loaded, Manager, build
 from sdqueue.boot.loading.manager import NEWEST
 from sdqueue.lint.situation import DEFAULT_TARGET, Box, Situation
+from sdqueue.unitbase import BASES, facts
 from sdqueue.unitfile.enable import enable
 from sdqueue.unitfile.load import UnitSet
 from sdqueue.unitfile.parse import Parsed
@@ -22,6 +25,7 @@ from sdqueue.unitfile.unit import LoadState, Unit
 from sdqueue.unitpath import Added, Tree, search_path
 from sdqueue.unitpath.search import CONFIG
 from sdqueue.words import unitname
+from sdqueue.words.errors import UsageError
 from sdqueue.words.problem import Problem
 
 NEEDS: tuple[Kind, ...] = ("Requires", "Wants", "BindsTo", "Requisite", "After", "Before")
@@ -82,6 +86,8 @@ class World:
 def look(wish: Wish) -> World:
     """Look at the box and the files, install them in imagination, and load all of it."""
     root = os.path.abspath(wish.root).rstrip("/") if wish.root else ""
+    if root and not os.path.isdir(root):
+        raise UsageError(f"{wish.root}: there is no such directory")
     directories = search_path(
         root, user=wish.user, generators=wish.generators, environ=None if root else os.environ
     )
@@ -109,12 +115,38 @@ def look(wish: Wish) -> World:
     return World(
         situation,
         version,
-        root or "/",
+        wish.base or root or "/",
         tuple(unknown),
         (*given.problems, *scene.problems),
         given.real,
         looked=bool(given.taken) or not wish.paths,
     )
+
+
+@contextmanager
+def rooted(wish: Wish) -> Iterator[Wish]:
+    """Give a named base a root of its own for as long as it is looked at."""
+    if not wish.base:
+        yield wish
+        return
+    if wish.base not in BASES:
+        raise UsageError(f"there is no base {wish.base}. The bases: {', '.join(BASES)}.")
+    if wish.root:
+        raise UsageError("--base and --root: the box can't be both")
+    with TemporaryDirectory(prefix="sdqueue-lint-") as root:
+        _unpack(wish.base, root)
+        yield replace(wish, root=root, version=wish.version or BASES[wish.base].systemd)
+
+
+def _unpack(base: str, root: str) -> None:
+    found = facts(base)
+    for path in {os.path.dirname(path) for path in (*found.files, *found.links)}:
+        os.makedirs(f"{root}/{path}", exist_ok=True)
+    os.symlink("usr/lib", f"{root}/lib")
+    for path, text in found.files.items():
+        Path(f"{root}/{path}").write_text(text)
+    for path, text in found.links.items():
+        os.symlink(text, f"{root}/{path}")
 
 
 @dataclass(slots=True)

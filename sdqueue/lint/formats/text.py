@@ -46,7 +46,8 @@ def _row(edge: Edge) -> tuple[str, str, str, str]:
     where = place(edge.file, edge.line)
     if edge.origin in WHERE:
         detail = ", ".join(part for part in (edge.note, where) if part)
-        where = f"{WHERE[edge.origin]}: {detail}" if detail else WHERE[edge.origin]
+        told = detail.startswith(edge.origin)
+        where = detail if told else f"{WHERE[edge.origin]}: {detail}".removesuffix(": ")
     elif edge.stated == "Before":
         where += f" (Before={edge.unit})"
     return edge.unit, word, edge.other, where
