@@ -3,7 +3,7 @@
 import time
 
 from sdqueue.cli.client import ask
-from sdqueue.cli.list import cells
+from sdqueue.cli.listing import cells
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import Column, colours, print_json, print_lines, table
 from sdqueue.cli.place import Place

@@ -1,7 +1,7 @@
 """`sdqueue show`: everything that is known of jobs, from their files and from the controller."""
 
 from sdqueue.cli.detail import detailed, lines_of
-from sdqueue.cli.list import collect
+from sdqueue.cli.listing import collect
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import colours, print_json, print_lines
 from sdqueue.cli.place import Place

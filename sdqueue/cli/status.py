@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sdqueue.cli.exits import FAILED, OK
-from sdqueue.cli.list import cells
+from sdqueue.cli.listing import cells
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import (
     Column,

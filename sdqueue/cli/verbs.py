@@ -28,7 +28,8 @@ class Verb:
     ) -> None:
         self.group = group
         self.name = name
-        self.module = name.replace("-", "_")
+        # A module named list would hide the builtin from the package that it is in.
+        self.module = {"list": "listing"}.get(name, name.replace("-", "_"))
         self.usage = usage
         self.help = help
         self.aliases = tuple(aliases)
