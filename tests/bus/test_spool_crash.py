@@ -64,11 +64,10 @@ def run(name):
 try:
     spool = open_spool(Spool(root))
     held = lock(spool)
-    log = eventlog.EventLog(spool, max_bytes=150, carried=lambda: [{"event": "carried"}])
+    log = eventlog.EventLog(spool, max_bytes=100, carried=lambda: [{"event": "carried"}])
     submit("a")
     submit("b", "c")
     run("a")
-    run("b")
     if not os.path.lexists(f"{acks}/numbered"):
         for name in add.add_numbered(spool, [("cpu", "x", b"")]):
             acknowledge(name)
@@ -79,7 +78,7 @@ except SpoolError as error:
     sys.exit(3)
 """
 CALLS = ("fsync", "rename", "linkat", "unlink", "write", "pwrite64", "mkdir", "ftruncate")
-END = {"a": "done", "b": "done", "c": "queue"}
+END = {"a": "done", "b": "queue", "c": "queue"}
 
 
 class Box:
