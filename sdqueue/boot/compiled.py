@@ -95,12 +95,14 @@ class Compiled:
                 todo += self.lean_on[job]
 
     def _collect_garbage(self, dead: set[int]) -> None:
+        """Add to the dead each unit's newest job that nobody pulls in, again and again."""
         again = True
         while again:
+            heads = (next((j for j in jobs if j not in dead), None) for jobs in self.jobs_of)
             idle = [
-                job
-                for job in range(len(self.jobs))
-                if job not in dead and job != self.anchor and dead.issuperset(self.pulled_by[job])
+                head
+                for head in heads
+                if head not in (None, self.anchor) and dead.issuperset(self.pulled_by[head])
             ]
             dead.update(idle)
             again = bool(idle)

@@ -64,21 +64,21 @@ def _redundant(tr: Transaction, job: Job) -> bool:
 
 
 def collect_garbage(tr: Transaction) -> list[Job]:
-    """Drop each job that no other job pulls in, again and again, the anchor excepted; name them.
+    """Drop each unit's newest job that no other job pulls in, again and again; name them.
 
-    Re-enacts transaction_collect_garbage(), v252; isolating doesn't do this.
+    Only the newest job of a unit is looked at: an older one stays, pulled in or not, until those
+    before it are gone. The anchor stays. Isolating doesn't do this.
+    Re-enacts transaction_collect_garbage(), v252.
     """
     gone: list[Job] = []
-    todo = [job for job in tr if not job.pulled_by and job is not tr.anchor]
+    todo = list(tr.jobs)
     while todo:
-        job = todo.pop()
-        pulled = [out.object for out in job.pulls]
-        gone += delete_job(tr, job, delete_dependencies=True)
-        todo += [
-            other
-            for other in dict.fromkeys(pulled)
-            if not other.pulled_by and other is not tr.anchor
-        ]
+        unit = todo.pop()
+        head = tr.jobs[unit][0] if unit in tr.jobs else None
+        if head is None or head.pulled_by or head is tr.anchor:
+            continue
+        todo += [unit, *dict.fromkeys(out.object.unit for out in head.pulls)]
+        gone += delete_job(tr, head, delete_dependencies=True)
     return gone
 
 

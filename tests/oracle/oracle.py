@@ -27,10 +27,10 @@ ETC = "etc/systemd/system"
 PROBE = "sdqueue-probe.target"
 PERPETUAL = frozenset({"-.slice", "system.slice", "init.scope", "-.mount"})
 IGNORE_ON_ISOLATE = frozenset({"device", "mount", "swap", "scope", "slice"})
-_VICTIM = re.compile(r"Job (\S+) deleted to break ordering cycle")
-_SILENT = re.compile(r"Deleting job (\S+) as dependency of job")
-_CONFLICT = re.compile(r"Fixing conflicting jobs .* by deleting job (\S+)")
-_ERROR = re.compile(r"^Failed to (?:start|isolate) default target: (.*)$", re.M)
+VICTIM = re.compile(r"Job (\S+) deleted to break ordering cycle")
+SILENT = re.compile(r"Deleting job (\S+) as dependency of job")
+CONFLICT = re.compile(r"Fixing conflicting jobs .* by deleting job (\S+)")
+ERROR = re.compile(r"^Failed to (?:start|isolate) default target: (.*)$", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class Installed:
     def draw(self) -> Draw:
         """Ask once."""
         dump = self.systemd.run(self.unit_path, self.target, log_level="debug")
-        error = _ERROR.search(dump.log)
+        error = ERROR.search(dump.log)
         return Draw(
-            frozenset(_VICTIM.findall(dump.log)),
-            frozenset(_SILENT.findall(dump.log)),
-            frozenset(_CONFLICT.findall(dump.log)),
+            frozenset(VICTIM.findall(dump.log)),
+            frozenset(SILENT.findall(dump.log)),
+            frozenset(CONFLICT.findall(dump.log)),
             error.group(1) if error else "",
             dump.jobs,
         )
