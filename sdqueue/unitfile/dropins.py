@@ -4,6 +4,7 @@ Knows names and directories; reads no file.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from sdqueue.unitfile.files import Entry, Files
 from sdqueue.words import unitname
@@ -14,19 +15,19 @@ _DPKG = ("dpkg-old", "dpkg-new", "dpkg-tmp", "dpkg-dist", "dpkg-bak", "dpkg-back
 _BACKUP = frozenset((*_RPM, *_DPKG, "ucf-new", "ucf-old", "ucf-dist", "swp", "bak", "old", "new"))
 
 
-def names_looked_up(name: str) -> Iterator[str]:
-    """Yield the names whose directories count for a unit, in order; `name` may be a type.
+@lru_cache(maxsize=4096)
+def names_looked_up(name: str) -> tuple[str, ...]:
+    """Return the names whose directories count for a unit, in order; `name` may be a type.
 
     Re-enacts unit_file_find_dirs(), src/shared/dropin.c, v252.
     """
-    yield name
+    found: tuple[str, ...] = (name,)
     if name in unitname.UNIT_TYPES:
-        return
+        return found
     if unitname.is_instance(name):
-        yield from names_looked_up(unitname.template_of(name))
+        found += names_looked_up(unitname.template_of(name))
     shorter = unitname.less_specific(name)
-    if shorter:
-        yield from names_looked_up(shorter)
+    return found + names_looked_up(shorter) if shorter else found
 
 
 def directories(
@@ -42,14 +43,12 @@ def directories(
     come after everything. `known` maps a directory's name to where there is one.
     """
     for group in (name, *aliases, unitname.type_of(name)):
-        found = [f"{each}{suffix}" for each in names_looked_up(group)]
-        there = [(each, set(known[each])) for each in found if each in known]
-        if not there:
-            continue
-        for place in search_path:
-            for each, places in there:
-                if f"{place}/{each}" in places:
-                    yield f"{place}/{each}"
+        there = [each for each in names_looked_up(group) if f"{each}{suffix}" in known]
+        for place in search_path if there else ():
+            for each in there:
+                path = f"{place}/{each}{suffix}"
+                if path in known[f"{each}{suffix}"]:
+                    yield path
 
 
 def entries(paths: Iterator[str], suffix: str, files: Files) -> list[Entry]:

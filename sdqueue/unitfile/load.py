@@ -5,7 +5,7 @@ for what decides the load state (`verify`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from sdqueue.unitfile import dropins
 from sdqueue.unitfile.files import Entry, Files, Kind
@@ -13,7 +13,7 @@ from sdqueue.unitfile.namemap import Found, NameMap
 from sdqueue.unitfile.parse import Parsed, parse
 from sdqueue.unitfile.refs import fill_template
 from sdqueue.unitfile.specifier import Host
-from sdqueue.unitfile.unit import Link, LinkKind, LoadState, Unit
+from sdqueue.unitfile.unit import Comment, Link, LinkKind, LoadState, Setting, Unit
 from sdqueue.unitfile.verify import refusal, until_fatal
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
@@ -86,55 +86,48 @@ class UnitSet:
         return iter(self.names.ids)
 
     def _load(self, name: str) -> Unit:
-        found = self.names.find(name)
-        unit = self._fragment(name, found)
-        if unit.load_state is LoadState.NOT_FOUND:
-            if unit.problems or not self._needs_no_file(unit.name):
-                return unit
-            unit = replace(unit, load_state=LoadState.LOADED, extras=True)
-        if unit.load_state not in (LoadState.LOADED, LoadState.MASKED):
-            return unit
-        unit = self._with_links(self._with_dropins(unit))
+        draft = self._fragment(name, self.names.find(name))
+        if draft.load_state is LoadState.NOT_FOUND:
+            if draft.problems or not self._needs_no_file(draft.name):
+                return draft.unit()
+            draft.load_state, draft.extras = LoadState.LOADED, True
+        if draft.load_state in (LoadState.LOADED, LoadState.MASKED):
+            self._add_links(draft)
+            self._add_dropins(draft)
+        unit = draft.unit()
         refused = unit.loaded and refusal(unit, self.host, self.version)
         if not refused:
             return unit
-        problems = (*unit.problems, refused.problem(unit))
-        state, extras = refused.load_state, refused.extras
-        return replace(unit, load_state=state, extras=extras, problems=problems)
+        draft.problems.append(refused.problem(unit))
+        draft.load_state, draft.extras = refused.load_state, refused.extras
+        return draft.unit()
 
     def _needs_no_file(self, name: str) -> bool:
         required = unitname.type_of(name) not in NEEDS_NO_FILE
         return not required or name in self.perpetual or name in self.present
 
-    def _fragment(self, name: str, found: Found) -> Unit:
+    def _fragment(self, name: str, found: Found) -> "_Draft":
         """Read the unit file alone; re-enacts unit_load_fragment(), src/core/load-fragment.c."""
-        kind, state = unitname.type_of(name), LoadState.NOT_FOUND
-        unit = Unit(name, found.names, kind, state)
+        draft = _Draft(name, found.names, unitname.type_of(name), self.host)
         if found.problem:
-            return replace(unit, problems=(found.problem,))
+            draft.problems.append(found.problem)
         if found.entry is None:
-            return unit
+            return draft
         masked = self.files.status(found.entry) is Kind.MASK
         read = Parsed(found.entry.file) if masked else self._read(found.entry)
         if isinstance(read, Problem):
-            return replace(unit, problems=(read,))
-        unit = replace(unit, name=found.id, fragment_file=found.entry.file)
-        settings, fatal = until_fatal(read.settings, unit.name, self.host, unit.fragment_file)
-        state = LoadState.LOADED
+            draft.problems.append(read)
+            return draft
+        draft.name, draft.fragment_file = found.id, found.entry.file
+        refused = draft.take(read)
         if masked and name not in self.perpetual:
-            state = LoadState.MASKED
-        elif fatal:
-            state = LoadState.BAD_SETTING
-        elif read.failed:
-            state = LoadState.ERROR
-        return replace(
-            unit,
-            load_state=state,
-            settings=settings,
-            comments=read.comments,
-            problems=(*read.problems, fatal) if fatal else read.problems,
-            extras=state is LoadState.LOADED,
-        )
+            draft.load_state = LoadState.MASKED
+        elif refused:
+            draft.load_state = LoadState.BAD_SETTING
+        else:
+            draft.load_state = LoadState.ERROR if read.failed else LoadState.LOADED
+        draft.extras = draft.load_state is LoadState.LOADED
+        return draft
 
     def _read(self, entry: Entry) -> Parsed | Problem:
         """Parse a file, once."""
@@ -145,65 +138,46 @@ class UnitSet:
             self._parsed[entry.file] = read
         return read
 
-    def _directories(self, unit: Unit, suffix: str) -> Iterator[str]:
-        aliases = tuple(sorted(unit.names - {unit.name}))
+    def _entries(self, draft: "_Draft", directory: str, suffix: str) -> list[Entry]:
+        aliases = tuple(sorted(draft.names - {draft.name}))
         known = self.names.directories
-        return dropins.directories(suffix, unit.name, aliases, self.files.search_path, known)
+        path = self.files.search_path
+        places = dropins.directories(directory, draft.name, aliases, path, known)
+        return dropins.entries(places, suffix, self.files)
 
-    def _with_dropins(self, unit: Unit) -> Unit:
+    def _add_dropins(self, draft: "_Draft") -> None:
         """Add drop-ins; re-enacts unit_load_dropin(), src/core/load-dropin.c, v252."""
-        entries = dropins.entries(self._directories(unit, ".d"), ".conf", self.files)
-        if not entries:
-            return unit
-        settings, comments, problems = (
-            list(unit.settings),
-            list(unit.comments),
-            list(unit.problems),
-        )
-        for entry in entries:
+        for entry in self._entries(draft, ".d", ".conf"):
+            draft.dropin_files.append(entry.file)
             if self.files.status(entry) is Kind.MASK:
                 continue
             read = self._read(entry)
             if isinstance(read, Problem):
-                problems.append(read)
-                continue
-            taken, fatal = until_fatal(read.settings, unit.name, self.host, unit.fragment_file)
-            settings += taken
-            problems += [fatal] if fatal else []
-            comments += read.comments
-            problems += read.problems
-        return replace(
-            unit,
-            dropin_files=tuple(entry.file for entry in entries),
-            settings=tuple(settings),
-            comments=tuple(comments),
-            problems=tuple(problems),
-        )
+                draft.problems.append(read)
+            else:
+                draft.take(read)
 
-    def _with_links(self, unit: Unit) -> Unit:
+    def _add_links(self, draft: "_Draft") -> None:
         """Add `.wants/` and the like; re-enacts process_deps(), src/core/load-dropin.c, v252."""
-        links: list[Link] = []
-        problems: list[Problem] = []
         for kind, since in LINKS:
             if self.version < since:
                 continue
-            for entry in dropins.entries(self._directories(unit, f".{kind}"), "", self.files):
-                made = self._link(unit, kind, entry)
+            for entry in self._entries(draft, f".{kind}", ""):
+                made = self._link(draft.name, kind, entry)
                 if isinstance(made, Problem):
-                    problems.append(made)
+                    draft.problems.append(made)
                     continue
-                links.append(made)
-                wrong = _link_mismatch(unit, entry) if not made.masked else ""
+                draft.links.append(made)
+                wrong = _link_mismatch(draft.name, entry) if not made.masked else ""
                 if wrong:
-                    problems.append(Problem(entry.file, 0, wrong, "warning"))
-        return replace(unit, links=tuple(links), problems=(*unit.problems, *problems))
+                    draft.problems.append(Problem(entry.file, 0, wrong, "warning"))
 
-    def _link(self, unit: Unit, kind: LinkKind, entry: Entry) -> Link | Problem:
+    def _link(self, unit: str, kind: LinkKind, entry: Entry) -> Link | Problem:
         masked = self.files.status(entry) is Kind.MASK
         if entry.kind is not Kind.LINK and not masked:
             return Problem(entry.file, 0, "not a symbolic link, ignored", "warning")
         try:
-            other = fill_template(unit.name, entry.name)
+            other = fill_template(unit, entry.name)
         except ValueError as error:
             return Problem(entry.file, 0, f"{error}, ignored", "warning")
         if not unitname.is_valid(other):
@@ -211,14 +185,58 @@ class UnitSet:
         return Link(kind, other, entry.file, masked, entry.install)
 
 
-def _link_mismatch(unit: Unit, entry: Entry) -> str:
+@dataclass(slots=True)
+class _Draft:
+    """A unit while its files are read."""
+
+    name: str
+    names: frozenset[str]
+    type: str
+    host: Host
+    load_state: LoadState = LoadState.NOT_FOUND
+    fragment_file: str | None = None
+    extras: bool = False
+    dropin_files: list[str] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    comments: list[Comment] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def take(self, read: Parsed) -> bool:
+        """Add what one file says; True where a setting in it is refused."""
+        taken, fatal = until_fatal(read.settings, self.name, self.host, self.fragment_file)
+        self.settings += taken
+        self.comments += read.comments
+        self.problems += read.problems
+        if fatal:
+            self.problems.append(fatal)
+        return fatal is not None
+
+    def unit(self) -> Unit:
+        """Return the unit as it stands."""
+        return Unit(
+            self.name,
+            self.names,
+            self.type,
+            self.load_state,
+            self.fragment_file,
+            tuple(self.dropin_files),
+            tuple(self.settings),
+            tuple(self.links),
+            tuple(self.comments),
+            tuple(self.problems),
+            self.extras,
+        )
+
+
+def _link_mismatch(unit: str, entry: Entry) -> str:
     """Say how an entry's name differs from what it links to; "" where it does not.
 
     Re-enacts unit_symlink_name_compatible(), src/basic/unit-file.c, v252.
     """
     target = entry.text.rstrip("/").rpartition("/")[2]
     kind = unitname.kind_of(entry.name)
-    spreads = kind is NameKind.TEMPLATE and unitname.is_instance(unit.name)
+    spreads = kind is NameKind.TEMPLATE and unitname.is_instance(unit)
     if target == entry.name and (kind is not NameKind.TEMPLATE or spreads):
         return ""
     if kind is NameKind.INSTANCE and target == unitname.template_of(entry.name):

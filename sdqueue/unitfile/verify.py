@@ -8,7 +8,7 @@ Re-enacts service_verify() and its like, src/core/*.c, v252. Differs: addresses 
 expressions are not checked, one that is wrong counts as one that is there.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sdqueue.unitfile.command import BadCommand, Command, commands
@@ -32,6 +32,7 @@ EXEC_KEYS: Mapping[str, tuple[str, ...]] = {
 }
 PATH_KEYS = frozenset(("RootDirectory", "RootImage", "RootVerity", "WorkingDirectory"))
 USER_KEYS = frozenset(("User", "Group"))
+FATAL_KEYS = PATH_KEYS | USER_KEYS | {key for keys in EXEC_KEYS.values() for key in keys}
 TIMERS = (
     "OnActiveSec",
     "OnBootSec",
@@ -115,17 +116,17 @@ def fatal(setting: Setting, unit: str, host: Host, fragment_file: str | None) ->
 
 
 def until_fatal(
-    settings: Iterable[Setting], unit: str, host: Host, fragment_file: str | None
+    settings: tuple[Setting, ...], unit: str, host: Host, fragment_file: str | None
 ) -> tuple[tuple[Setting, ...], Problem | None]:
     """Return the settings of one file up to a fatal one, and what is wrong with that."""
-    taken: list[Setting] = []
-    for setting in settings:
+    for at, setting in enumerate(settings):
+        if setting.key not in FATAL_KEYS:
+            continue
         why = fatal(setting, unit, host, fragment_file)
         if why:
             place = setting.place
-            return tuple(taken), Problem(place.file, place.line, f"{setting.key}=: {why}")
-        taken.append(setting)
-    return tuple(taken), None
+            return settings[:at], Problem(place.file, place.line, f"{setting.key}=: {why}")
+    return settings, None
 
 
 def _bad_path(key: str, value: str, unit: str, host: Host, file: str | None) -> str:

@@ -1,8 +1,6 @@
 """What specifiers and versions need to know of a machine, read from it or from a root."""
 
-import glob
 import os
-import platform
 import pwd
 import re
 from collections.abc import Iterator, Mapping
@@ -27,7 +25,7 @@ ARCHITECTURES: Mapping[str, str] = {
     "ppc64le": "ppc64-le",
     "ppcle": "ppc-le",
 }
-_LIBRARY = re.compile(r"libsystemd-shared-(\d+)")
+_LIBRARY = re.compile(r"libsystemd-shared-(\d+).*\.so")
 _DPKG = re.compile(r"^Package: systemd\n(?:.+\n)*?Version: (?:\d+:)?(\d+)", re.M)
 _UNKNOWN_ID = "uninitialized"
 
@@ -42,14 +40,14 @@ def read_host(
     here = not root.rstrip("/")
     env = os.environ if environ is None else environ
     machine_id = _text(root, "/etc/machine-id")
-    hostname = platform.node() if here else _text(root, "/etc/hostname")
+    hostname = os.uname().nodename if here else _text(root, "/etc/hostname")
     facts: dict[str, str | None] = {
         "machine_id": None if machine_id in ("", _UNKNOWN_ID) else machine_id,
         "boot_id": _boot_id() if here else None,
         "hostname": hostname or None,
         "pretty_hostname": _assignments(root, "/etc/machine-info").get("PRETTY_HOSTNAME"),
-        "kernel": platform.release() if here else None,
-        "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "kernel": os.uname().release if here else None,
+        "architecture": ARCHITECTURES.get(os.uname().machine, os.uname().machine),
     }
     release = _assignments(root, "/etc/os-release") or _assignments(root, "/usr/lib/os-release")
     who = _user(env) if user else {}
@@ -59,14 +57,27 @@ def read_host(
 def systemd_version(root: str = "") -> int | None:
     """Return the major version of the systemd in a root, None where there is none to be seen."""
     base = root.rstrip("/")
-    patterns = ("usr/lib/systemd", "usr/lib/*/systemd", "usr/lib64/systemd", "lib/systemd")
-    for pattern in patterns:
-        for path in sorted(glob.glob(f"{glob.escape(base)}/{pattern}/libsystemd-shared-*.so")):
-            found = _LIBRARY.search(path)
+    for directory in _library_directories(base):
+        for name in _names(directory):
+            found = _LIBRARY.match(name)
             if found:
                 return int(found.group(1))
     packaged = _DPKG.search(_text(root, "/var/lib/dpkg/status", strip=False, limit=None))
     return int(packaged.group(1)) if packaged else None
+
+
+def _library_directories(base: str) -> Iterator[str]:
+    """Yield where distributions keep systemd's own library."""
+    yield f"{base}/usr/lib/systemd"
+    yield from (f"{base}/usr/lib/{name}/systemd" for name in _names(f"{base}/usr/lib"))
+    yield from (f"{base}/usr/lib64/systemd", f"{base}/lib/systemd")
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return []
 
 
 def _text(root: str, file: str, *, strip: bool = True, limit: int | None = 65536) -> str:
