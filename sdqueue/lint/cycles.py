@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from sdqueue.boot.draws import Outlook
 from sdqueue.lint.finding import Edge, Finding, Fix, Lost, Severity
 from sdqueue.lint.knot import Cut, Knot, Untied
+from sdqueue.lint.lines import named
 from sdqueue.lint.situation import Box, Situation
 
 NOT_EXACT = "the set of lines is small, but there may be a smaller one"
@@ -51,7 +52,9 @@ def finding(
     edges = _from(unit, knot.steps(knot.cycle()))
     file, line = _place(edges, situation)
     untied = knot.untie()
-    fixes = (*_cuts(untied), *_defusing(knot, situation)) or tuple(_freeing(knot, situation))
+    fixes = (*_cuts(untied, situation), *_defusing(knot, situation)) or tuple(
+        _freeing(knot, situation)
+    )
     more = () if untied.exact else (NOT_EXACT,)
     more = more if fixes else (NO_CUT,)
     return Finding(rule, severity, unit, file, line, message, edges, lost, fixes, (*notes, *more))
@@ -73,11 +76,23 @@ def _place(edges: Sequence[Edge], situation: Situation) -> tuple[str, int]:
     return file, 1 if file else 0
 
 
-def _cuts(untied: Untied) -> Iterator[Fix]:
+def _cuts(untied: Untied, situation: Situation) -> Iterator[Fix]:
     for cut in sorted(untied.singles, key=lambda cut: not _on_target(cut)):
-        yield Fix(cut.place.file, cut.place.line, f"remove {cut.text}", "alone")
+        yield Fix(cut.place.file, cut.place.line, f"remove {_written(cut, situation)}", "alone")
     for cut in untied.several:
-        yield Fix(cut.place.file, cut.place.line, f"remove {cut.text}", "with others")
+        text = f"remove {_written(cut, situation)}"
+        yield Fix(cut.place.file, cut.place.line, text, "with others")
+
+
+def _written(cut: Cut, situation: Situation) -> str:
+    """The dependency as it stands in its file, where an alias or a specifier may stand for it."""
+    name, other = cut.pair if cut.stated == "After" else cut.pair[::-1]
+    unit = situation.unit(name)
+    for _, ref in named(situation, unit, cut.stated) if unit else ():
+        here = (ref.place.file, ref.place.line) == (cut.place.file, cut.place.line)
+        if here and situation.graph.id(ref.name) == other:
+            return f"{cut.stated}={ref.name}"
+    return cut.text
 
 
 def _on_target(cut: Cut) -> bool:

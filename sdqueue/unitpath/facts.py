@@ -23,13 +23,13 @@ DIRECTORIES = tuple(
 TEXTS = re.compile(r"^(?:Description|Documentation|X-.*|Condition.*|Assert.*|SourcePath)$")
 COMMAND = re.compile(r"^Exec[A-Z]")
 ANY_COMMAND = "/bin/true"
-SAID = frozenset(  # noqa: SIM905
-    """Type BusName Sockets RemainAfterExit SuccessAction Restart KillMode PAMName ExitType
+_SAID = """
+    Type BusName Sockets RemainAfterExit SuccessAction Restart KillMode PAMName ExitType
     RestartForceExitStatus StandardInput StandardOutput StandardError PrivateTmp DynamicUser
     StateDirectory CacheDirectory LogsDirectory RuntimeDirectory ConfigurationDirectory Slice
     LogNamespace RootImage RootDirectory WorkingDirectory ManagedOOMSwap ManagedOOMMemoryPressure
-    Service Accept BindToDevice What Where Options Unit Persistent""".split()
-)
+    Service Accept BindToDevice What Where Options Unit Persistent"""
+SAID = frozenset(_SAID.split())
 PREFIXES = ("Listen", "On", "Path", "Directory")
 WIDTH = 96
 
