@@ -54,7 +54,7 @@ def _run(words: list[str]) -> int:
             return _version()
         name = DEFAULT_VERB
     verb = verb_named(name)
-    module = _load(verb)
+    module = load(verb)
     from sdqueue.cli.options import parser_for
 
     parser = parser_for(verb)
@@ -80,7 +80,8 @@ def _asks(words: list[str], *options: str) -> bool:
     return any(word in options for word in words)
 
 
-def _load(verb: Verb) -> "VerbModule":
+def load(verb: Verb) -> "VerbModule":
+    """Return the verb's module."""
     # importlib would be one more module to load.
     name = f"sdqueue.cli.{verb.module}"
     __import__(name)

@@ -281,7 +281,7 @@ def test_events_are_the_log_and_narrow_by_job_and_kind(five: Cli) -> None:
     assert [e["seq"] for e in five("events", "--json=short", "-n2").json] == [8, 9]
     assert [e["seq"] for e in five("events", "--json", "j1").json] == [1, 4, 7]
     assert [e["seq"] for e in five("events", "--json", "--event=error").json] == [9]
-    assert five("events", "-n1").out == 'T error        - what="\\u001b[31m"\n'
+    assert five("events", "-n1").out == "T error        - what=\\x1b[31m\n"
     assert five("events", "-n", "x").status == 2
 
 
@@ -420,7 +420,7 @@ def test_every_verb_has_help_that_names_its_options(cli: Cli, verb: object) -> N
     done = cli(name, "--help")
     assert (done.status, done.err) == (0, "")
     parser = parser_for(verb)  # type: ignore[arg-type]
-    front._load(verb).add_arguments(parser)  # type: ignore[arg-type]
+    front.load(verb).add_arguments(parser)  # type: ignore[arg-type]
     for option in parser.options:
         assert all(flag in done.out for flag in option.flags)
         assert option.help, f"{name}: {option.name} has no help"
