@@ -19,10 +19,8 @@ from sdqueue.words.problem import Problem, Severity
 LINE_MAX_BYTES = 1024 * 1024
 BOM = "\ufeff"
 _EOL = re.compile("(?:\r\n|\n\r|\r|\n)\0?|\0")
-_NOT_TEXT = re.compile(
-    "[\ud800-\udfff\ufdd0-\ufdef]|"
-    + "|".join(f"[{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}]" for plane in range(17))
-)
+_LAST_OF_PLANES = "".join(chr(plane << 16 | low) for plane in range(17) for low in (0xFFFE, 0xFFFF))
+_NOT_TEXT = re.compile(f"[\ud800-\udfff\ufdd0-\ufdef{_LAST_OF_PLANES}]")
 _NOT_SAFE = re.compile("[\x01-\x1f\x7f\"'\\\\]")
 
 
@@ -66,7 +64,8 @@ class Parsed:
 
 def split_lines(data: bytes) -> list[str]:
     """Return the lines as systemd counts them; bytes that are no UTF-8 become surrogates."""
-    lines = _EOL.split(data.decode("utf-8", "surrogateescape"))
+    text = data.decode("utf-8", "surrogateescape")
+    lines = _EOL.split(text) if "\r" in text or "\0" in text else text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
     return lines
@@ -100,34 +99,55 @@ class _Reader:
     kinds: list[LineKind] = field(default_factory=list)
     section: str | None = None
     bom_seen: bool = False
+    pending: list[str] = field(default_factory=list)
+    pending_bytes: int = 0
+    first: int = 0
 
     def run(self) -> None:
-        pending: list[str] = []
-        pending_bytes = first = 0
+        """Read until the end, or until systemd would read no further."""
+        kinds = self.kinds
         for number, raw in enumerate(self.lines, 1):
-            stripped = raw.lstrip(BLANKS)
-            if stripped[:1] in ("#", ";") and stripped:
-                self.kinds.append(LineKind.COMMENT)
-                self.comments.append(Comment(stripped, Place(self.file, number)))
-                continue
-            line = self._without_bom(raw)
-            if self.may_be_long:
-                pending_bytes = (pending_bytes if pending else 0) + _bytes(line)
-                if pending_bytes >= LINE_MAX_BYTES:
-                    self._give_up(number, "line longer than 1 MiB")
-                    return
-            first = first if pending else number
-            if line.endswith("\\") and (len(line) - len(line.rstrip("\\"))) % 2:
-                self.kinds.append(LineKind.CONTINUATION if pending else LineKind.BLANK)
-                pending.append(line[:-1] + " ")
-                continue
-            if pending:
-                line = "".join([*pending, line])
-                pending = []
-            if not self._logical(line, first, number):
+            text = raw.strip(BLANKS)
+            if text and text[0] in "#;":
+                kinds.append(LineKind.COMMENT)
+                self.comments.append(Comment(raw.lstrip(BLANKS), Place(self.file, number)))
+            elif self.pending or self.may_be_long or raw[-1:] == "\\" or raw[:1] == BOM:
+                self._gather(raw, number)
+            else:
+                kinds.append(self._take(text, number) if text else LineKind.BLANK)
+            if kinds[-1] is LineKind.FATAL:
+                break
+        else:
+            if self.pending:
+                self._end(self.first)
+        kinds += [LineKind.UNREAD] * (len(self.lines) - len(kinds))
+
+    def _gather(self, raw: str, number: int) -> None:
+        """Take a line that may go on, or that ends one that did."""
+        line = self._without_bom(raw)
+        goes_on = bool(self.pending)
+        self.first = self.first if goes_on else number
+        if self.may_be_long:
+            size = len(line.encode("utf-8", "surrogatepass"))
+            self.pending_bytes = size + (self.pending_bytes if goes_on else 0)
+            if self.pending_bytes >= LINE_MAX_BYTES:
+                self.kinds.append(self._complain(number, "line longer than 1 MiB", fatal=True))
                 return
-        if pending:
-            self._logical("".join(pending), first, len(self.lines) + 1)
+        self.kinds.append(LineKind.CONTINUATION if goes_on else LineKind.BLANK)
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            self.pending.append(line[:-1] + " ")
+        else:
+            self.pending.append(line)
+            self._end(self.first)
+
+    def _end(self, first: int) -> None:
+        """Read what was gathered; its kind goes to its first line, a fatal one to the last too."""
+        text = "".join(self.pending).strip(BLANKS)
+        self.pending.clear()
+        if text:
+            self.kinds[first - 1] = self._take(text, first)
+        if self.kinds[first - 1] is LineKind.FATAL:
+            self.kinds[-1] = LineKind.FATAL
 
     def _without_bom(self, raw: str) -> str:
         if self.bom_seen or not raw.startswith(BOM):
@@ -135,21 +155,8 @@ class _Reader:
         self.bom_seen = True
         return raw[1:]
 
-    def _logical(self, line: str, first: int, last: int) -> bool:
-        """Take one line with its continuations; False where systemd reads no further."""
-        text = line.strip(BLANKS)
-        kind = self._take(text, first) if text else LineKind.BLANK
-        if first <= len(self.kinds):
-            self.kinds[first - 1] = kind
-        if len(self.kinds) < min(last, len(self.lines)):
-            self.kinds.append(LineKind.CONTINUATION if first < last else kind)
-        if kind is LineKind.FATAL:
-            self.kinds += [LineKind.UNREAD] * (len(self.lines) - len(self.kinds))
-            return False
-        return True
-
     def _take(self, text: str, line: int) -> LineKind:
-        if _NOT_TEXT.search(text):
+        if not text.isascii() and _NOT_TEXT.search(text):
             return self._complain(line, "not valid UTF-8", fatal=True)
         if text[0] == "[":
             return self._header(text, line)
@@ -179,11 +186,3 @@ class _Reader:
         effect = "systemd reads no further" if fatal else "ignored"
         self.problems.append(Problem(self.file, line, f"{what}, {effect}", severity))
         return LineKind.FATAL if fatal else LineKind.IGNORED
-
-    def _give_up(self, line: int, what: str) -> None:
-        self.kinds.append(self._complain(line, what, fatal=True))
-        self.kinds += [LineKind.UNREAD] * (len(self.lines) - len(self.kinds))
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,13 +1,14 @@
 """What one loaded unit is: values only.
 
 A unit holds every assignment of its fragment and its drop-ins, in the order in which systemd
-reads them, each with its place. Nothing here knows which keys exist or what they do.
+reads them, each with its place. Nothing here knows which keys exist or what they do. There are many
+thousand places and settings in a tree: those are tuples, the cheapest values that have names.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sdqueue.unitfile.split import boolean, strv, words
 from sdqueue.words.problem import Problem
@@ -29,8 +30,7 @@ class LoadState(StrEnum):
     BAD_SETTING = "bad-setting"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A line of a file; `line` is 1-based, 0 where the whole file is meant."""
 
     file: str
@@ -40,8 +40,7 @@ class Place:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One assignment: continuation lines joined, both ends trimmed, not yet split or expanded."""
 
     section: str
@@ -50,8 +49,7 @@ class Setting:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(NamedTuple):
     """A comment line, from its "#" or ";" on."""
 
     text: str
