@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from sdqueue.cli.lint_world import Wish, World, look, rooted
 from sdqueue.lint.finding import SEVERITIES, Finding, at_least
@@ -21,6 +22,58 @@ EXIT_STATUS: dict[int, str] = {
 }
 
 
+_MANY: dict[str, Any] = {"action": "append", "default": []}
+OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "--enable": (
+        "enable this unit, one of the box's or of the files, an instance too; repeatable "
+        "(default: each of the files that has an [Install] section)",
+        {**_MANY, "metavar": "NAME"},
+    ),
+    "--mask": ("mask this unit; repeatable", {**_MANY, "metavar": "NAME"}),
+    "--default-target": (
+        "boot into this target (default: the box's default.target)",
+        {"default": "", "metavar": "TARGET"},
+    ),
+    "--root": ("the box is the tree in DIR, not this one", {"default": "", "metavar": "DIR"}),
+    "--base": (
+        "the box is a plain one whose facts are built in, such as debian-12",
+        {"default": "", "metavar": "NAME"},
+    ),
+    "--generators": (
+        "a directory with generator, generator.early and generator.late, to look at instead of "
+        "those in /run/systemd",
+        {"metavar": "DIR"},
+    ),
+    "--systemd-version": (
+        "the version whose rules count (default: the box's)",
+        {"type": int, "metavar": "N"},
+    ),
+    "--all": (
+        "report what is wrong with everything that boot starts, not only what the files bring",
+        {"action": "store_true"},
+    ),
+    "--ignore": ("leave this rule out; repeatable", {**_MANY, "metavar": "RULE"}),
+    "--fail-on": (
+        "how bad a finding must be to make the exit status 1 (default: error)",
+        {"default": "error", "choices": SEVERITIES},
+    ),
+    "--format": (
+        "how to print the report (default: text)",
+        {"default": "", "choices": tuple(FORMATS)},
+    ),
+    "--color": (
+        "whether text has colours (default: on a terminal)",
+        {"default": "auto", "choices": ("auto", "always", "never")},
+    ),
+    "--seed": (
+        "simulate another series of boots (default: 1)",
+        {"type": int, "default": 1, "metavar": "N"},
+    ),
+    "--explain": ("explain a rule, or with the word all each of them", {"metavar": "RULE"}),
+}
+"""Every option of the verb: what the help and the manual say, and how argparse takes it."""
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     """Add what only this verb understands; it looks at system units unless --user is given."""
     parser.set_defaults(system=True)
@@ -31,22 +84,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="PATH",
         help="unit files, or directories like /etc/systemd/system",
     )
-    add("--enable", action="append", default=[], metavar="NAME", help="enable this one; repeatable")
-    add("--mask", action="append", default=[], metavar="NAME", help="mask this unit; repeatable")
-    add("--default-target", default="", metavar="TARGET", help="boot into this target")
-    add("--root", default="", metavar="DIR", help="the box is the tree in DIR, not this one")
-    add("--base", default="", metavar="NAME", help="the box is a plain one, such as debian-12")
-    add("--generators", metavar="DIR", help="what generators made, instead of /run/systemd")
-    add("--systemd-version", type=int, metavar="N", help="systemd's version (default: the box's)")
-    add("--all", action="store_true", help="what was wrong before, too")
-    add(
-        "--ignore", action="append", default=[], metavar="RULE", help="leave a rule out; repeatable"
-    )
-    add("--fail-on", default="error", choices=SEVERITIES, help="what makes the exit status 1")
-    add("--format", default="", choices=tuple(FORMATS), help="how to print it (default: text)")
-    add("--color", default="auto", choices=("auto", "always", "never"), help="colour in text")
-    add("--seed", type=int, default=1, metavar="N", help="another series of simulated boots")
-    add("--explain", metavar="RULE", help="explain a rule, or all of them")
+    for name, (help_, how) in OPTIONS.items():
+        add(name, help=help_, **how)
 
 
 def run(args: Namespace) -> int:

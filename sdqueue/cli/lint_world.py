@@ -393,6 +393,9 @@ def _text(path: str) -> str:
 def _unknown(situation: Situation, loaded: Loaded) -> Iterator[str]:
     """What the verdict doesn't cover, in sentences."""
     graph = situation.graph
+    if situation.box.boot.refusal:
+        why = situation.box.boot.refusal
+        yield f"default.target can't be started ({why}), so what boot would start is not known"
     missing: dict[str, str] = {}
     for name in situation.new_units if situation.new_files is not None else ():
         for kind in NEEDS:

@@ -52,9 +52,8 @@ def finding(
     edges = _from(unit, knot.steps(knot.cycle()))
     file, line = _place(edges, situation)
     untied = knot.untie()
-    fixes = (*_cuts(untied, situation), *_defusing(knot, situation)) or tuple(
-        _freeing(knot, situation)
-    )
+    fixes = (*_cuts(untied, situation), *_defusing(knot, situation))
+    fixes = fixes or tuple(_freeing(knot, situation))
     more = () if untied.exact else (NOT_EXACT,)
     more = more if fixes else (NO_CUT,)
     return Finding(rule, severity, unit, file, line, message, edges, lost, fixes, (*notes, *more))
