@@ -77,12 +77,12 @@ def machine_version() -> str:
     return found[1] if found else ""
 
 
-def mirror() -> str:
+def mirror(etc: Path = Path("/etc")) -> str:
     """Return the address this machine takes its own Debian packages from."""
     if given := os.environ.get("SDQUEUE_TEST_MIRROR"):
         return given
-    codename = _os_release().get("VERSION_CODENAME", "")
-    for uri, suites, components in _apt_sources():
+    codename = _os_release(etc).get("VERSION_CODENAME", "")
+    for uri, suites, components in _apt_sources(etc / "apt"):
         if codename in suites and "main" in components:
             return uri
     raise ImageError("no Debian mirror in the apt sources (set SDQUEUE_TEST_MIRROR)")
@@ -142,20 +142,19 @@ def _locked(file: Path) -> Iterator[None]:
         yield
 
 
-def _os_release() -> dict[str, str]:
-    lines = Path("/etc/os-release").read_text().splitlines()
+def _os_release(etc: Path) -> dict[str, str]:
+    lines = (etc / "os-release").read_text().splitlines()
     pairs = [line.partition("=") for line in lines if "=" in line]
     return {key: value.strip('"') for key, _, value in pairs}
 
 
-def _apt_sources() -> Iterator[tuple[str, list[str], list[str]]]:
+def _apt_sources(apt: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yield (address, suites, components) of each binary source, in both formats of apt."""
-    etc = Path("/etc/apt")
-    for file in [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*.list"))]:
+    for file in [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*.list"))]:
         for line in file.read_text().splitlines() if file.exists() else []:
             if found := re.match(r"deb\s+(?:\[[^]]*\]\s+)?(\S+)\s+(\S+)\s+(.*)", line):
                 yield found[1], [found[2]], found[3].split()
-    for file in sorted((etc / "sources.list.d").glob("*.sources")):
+    for file in sorted((apt / "sources.list.d").glob("*.sources")):
         for stanza in re.split(r"\n\s*\n", file.read_text()):
             fields = dict(re.findall(r"^([A-Za-z-]+):\s*(.*)$", stanza, re.MULTILINE))
             if "deb" in fields.get("Types", "").split() and fields.get("Enabled", "yes") != "no":
