@@ -47,8 +47,5 @@ def read_config(environ: Mapping[str, str], *, system: bool) -> tuple[Config, tu
 def _loaded(
     texts: list[tuple[str, str]], problems: list[Problem]
 ) -> tuple[Config, tuple[Problem, ...]]:
-    config, found = load(texts)
-    problems += found
-    if any(problem.severity == "error" for problem in problems):
-        return Config(), tuple(problems)
-    return config, tuple(problems)
+    loaded = load(texts)
+    return loaded.config, (*problems, *loaded.problems)

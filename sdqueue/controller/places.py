@@ -9,7 +9,7 @@ import pwd
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sdqueue.core import actions as act
 from sdqueue.core.checks import CheckContext
@@ -128,7 +128,7 @@ class Places:
         if not isinstance(read, scan.JobBytes):
             return Seen(name, JobState.RUNNING, (), None, str(read), run=number)
         spec, problem = self._parse(name, "running", read)
-        memory = self._memory(name, read.ino)
+        memory = self._memory_of_run(name, number, read.ino)
         return Seen(name, JobState.RUNNING, (), spec, problem, memory, number)
 
     def _parse(self, name: str, directory: str, read: scan.JobBytes) -> tuple[JobSpec | None, str]:
@@ -138,6 +138,7 @@ class Places:
             lanes=self.lanes,
             file=f"{directory}/{name}.job",
             uid=read.uid,
+            home=_home(read.uid),
             now_sec=read.mtime_ns / 1e9,
         )
         return parsed.spec, "; ".join(map(str, parsed.problems))
@@ -148,6 +149,13 @@ class Places:
         if not isinstance(found, meta.Meta) or found.ino not in (0, ino):
             return FORGET
         return Memory(found.attempts, found.interrupted, found.retry_sec)
+
+    def _memory_of_run(self, name: str, number: int, ino: int) -> Memory:
+        """Read what is remembered of a job that has a run: which attempt it is, the run knows."""
+        memory = self._memory(name, ino)
+        record = runs.read_record(self.spool, name, number) if number else None
+        attempt = (record or {}).get("attempt")
+        return replace(memory, attempts=attempt - 1) if isinstance(attempt, int) else memory
 
     # Starting
 

@@ -12,7 +12,7 @@ disk refuses a step, nothing further is done: the step is tried again until the 
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -75,16 +75,17 @@ class Runner:
         """Say whether a task here will report on that job: no reconciliation may judge it now."""
         return name in self._starting or name in self._collecting
 
-    async def do(self, action: act.Action) -> None:
-        """Do one action to its end."""
-        await ACTIONS[type(action)](self, action)
+    def do(self, action: act.Action) -> Coroutine[object, object, None]:
+        """Give the coroutine that does one action to its end; from now on the runner is busy."""
+        if isinstance(action, act.Start):
+            self._starting.add(action.name)
+        return ACTIONS[type(action)](self, action)
 
     # Starting
 
     async def start(self, action: act.Start) -> None:
         """Claim a job and start its unit."""
         job = self.state.jobs[action.name]
-        self._starting.add(job.name)
         try:
             await self._claim_and_start(job, action.attempt)
         finally:
@@ -306,7 +307,7 @@ def _as_event(
     return ev.Checked(name, done, gate) if reached else ev.NotChecked(name)
 
 
-ACTIONS: dict[type, Callable[[Runner, Any], Awaitable[None]]] = {
+ACTIONS: dict[type, Callable[[Runner, Any], Coroutine[object, object, None]]] = {
     act.Start: Runner.start,
     act.Check: Runner.check,
     act.Measure: Runner.measure,

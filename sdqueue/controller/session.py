@@ -31,7 +31,7 @@ from sdqueue.core import events as ev
 from sdqueue.core.model import Code, Job, Phase, Reason
 from sdqueue.core.reconcile import RUNNING_STATES, UnitView, reconcile
 from sdqueue.words import names
-from sdqueue.words.errors import BusError, BusGone
+from sdqueue.words.errors import BusError
 
 if TYPE_CHECKING:
     from sdqueue.controller.controller import Controller
@@ -53,6 +53,8 @@ class Session:
         self._systemd = Systemd(bus, self._on_event, prefixes=(PREFIX,))
         self._service = QueueService(controller, bus)
         self._is_reloading = False
+        self._is_stale = False
+        self._reconciling = asyncio.Lock()
         self.is_ready = False
 
     async def open(self) -> None:
@@ -120,10 +122,16 @@ class Session:
         self._controller.spawn(self._wait_started())
 
     async def _reconcile_again(self) -> None:
-        try:
-            await self._reconcile()
-        except BusGone:
-            return  # the next session reconciles
+        """Reconcile once more; requests that come meanwhile are served by one more after it."""
+        self._is_stale = True
+        async with self._reconciling:
+            if not self._is_stale:
+                return
+            self._is_stale = False
+            try:
+                await self._reconcile()
+            except BusError:
+                return  # the connection is ending: the next session reconciles
 
     # Reconciliation
 
@@ -133,9 +141,10 @@ class Session:
         places.manager = await manager_id(self._systemd, places.boot)
         listed = {unit.name: unit for unit in await self._systemd.list_units(OURS)}
         state, post = self._controller.state, self._controller.post
-        judged = [job for job in state.jobs.values() if self._is_judged(job)]
-        for job in judged:
-            post(await self._judge(job, listed.get(job.unit)))
+        for job in [job for job in state.jobs.values() if self._is_judged(job)]:
+            answer = await self._judge(job, listed.get(job.unit))
+            if self._is_judged(job) and state.jobs.get(job.name) is job:
+                post(answer)
         for unit in listed.values():
             await self._see_stranger(unit)
         for lane in state.lanes.values():
@@ -154,8 +163,10 @@ class Session:
         witness = end_of(found, has_done_if=has_done_if)
         same = found.manager == places.manager
         answer = reconcile(job.name, view, witness, same_manager=same)
-        if isinstance(answer, ev.Reattached) and view:
-            self._follow(job, view)
+        if isinstance(answer, ev.Reattached) and unit:
+            self._follow(job, unit)
+        else:
+            self._runner.runs.pop(job.unit, None)
         return answer
 
     async def _view(self, unit: UnitListed, *, has_done_if: bool) -> UnitView | None:
@@ -167,12 +178,15 @@ class Session:
         end = run_end(properties, "failed", has_done_if=has_done_if)
         return UnitView(active, unit.job_id, end.invocation, end if active == "failed" else None)
 
-    def _follow(self, job: Job, view: UnitView) -> None:
+    def _follow(self, job: Job, unit: UnitListed) -> None:
         """Collect again what the bus says of a unit that runs since before this session."""
         if job.spec and job.unit not in self._runner.runs:
             run = self._runner.track(job.name, job.spec)
             run.is_started = True
-            run.accepted(view.unit_job)
+            if unit.job_type == "start":
+                run.accepted(unit.job_id)
+            else:
+                run.stopped()
 
     async def _see_stranger(self, unit: UnitListed) -> None:
         """Let a running unit that the queue does not believe in hold its lane."""

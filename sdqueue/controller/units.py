@@ -14,6 +14,9 @@ from sdqueue.core.results import RunEnd
 CODES = {1: "exited", 2: "killed", 3: "dumped"}
 """CLD_EXITED and its like, as systemd numbers them in ExecMainCode=."""
 
+STOPPED = -1
+"""In the place of a unit job's id, where that unit job was canceled before we could learn it."""
+
 AT_REST = frozenset({"inactive", "failed"})
 
 
@@ -57,6 +60,12 @@ class Run:
     def job_removed(self, event: JobRemoved) -> None:
         """Take the end of a unit job, of ours or of another for the same unit."""
         self.removed[event.job_id] = event.result
+        self._advance()
+
+    def stopped(self) -> None:
+        """Take note that somebody stopped the unit, and its start job is gone already."""
+        self.unit_job = STOPPED
+        self.removed[STOPPED] = "canceled"
         self._advance()
 
     def gone(self) -> None:
