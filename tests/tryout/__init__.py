@@ -1,0 +1,1 @@
+"""`make try`: the main job, for a person to watch."""
