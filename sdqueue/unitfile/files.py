@@ -50,6 +50,9 @@ class Files(Protocol):
     def search_path(self) -> tuple[str, ...]:
         """The unit directories, highest priority first."""
 
+    def distinct_search_path(self) -> tuple[str, ...]:
+        """Return the unit directories, of those that are really one only the first."""
+
     def real_search_path(self) -> tuple[str, ...]:
         """Return the unit directories as named and as they are with all links followed."""
 

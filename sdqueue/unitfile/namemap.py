@@ -45,7 +45,7 @@ class NameMap:
         """Look through the search path once."""
         names = cls()
         real = files.real_search_path()
-        for directory in files.search_path:
+        for directory in files.distinct_search_path():
             for entry in files.listing(directory).values():
                 names._add(entry, real, files)
         names._reverse(files)

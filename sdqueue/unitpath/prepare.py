@@ -16,12 +16,10 @@ from sdqueue.unitfile.specifier import Host
 from sdqueue.unitpath.generated import Generators, generators
 from sdqueue.unitpath.given import Given, given
 from sdqueue.unitpath.host import read_host, systemd_version
-from sdqueue.unitpath.search import CONFIG, search_path
+from sdqueue.unitpath.search import CONFIG, NEWEST, search_path
 from sdqueue.unitpath.tree import Added, Tree
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
-
-NEWEST = 262
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +66,10 @@ def prepare(wish: Wish, *, environ: Mapping[str, str] | None = None) -> Prepared
     env = os.environ if environ is None else environ
     root = wish.root.rstrip("/")
     config = _config_dir(root, env, user=wish.user)
-    path = search_path(root, user=wish.user, generators=wish.generators, environ=env)
     version = wish.version or systemd_version(root) or NEWEST
+    path = search_path(
+        root, user=wish.user, generators=wish.generators, environ=env, version=version
+    )
     host = read_host(root, user=wish.user, environ=env)
     written = Generators()
     if not (wish.generators or wish.user):

@@ -6,40 +6,59 @@ src/libsystemd/sd-path/path-lookup.c, v257 (src/basic in v252).
 
 from collections.abc import Mapping
 
-CONTROL_RUNTIME = ("/run/systemd/system.control", "/run/systemd/transient")
-SYSTEM = (
-    "/etc/systemd/system.control",
-    *CONTROL_RUNTIME,
-    "/run/systemd/generator.early",
-    "/etc/systemd/system",
-    "/etc/systemd/system.attached",
-    "/run/systemd/system",
-    "/run/systemd/system.attached",
-    "/run/systemd/generator",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-    "/run/systemd/generator.late",
+# Each with the first version that looks there and the first that does not any more.
+Places = tuple[tuple[str, int, int], ...]
+_EVER = 1 << 30
+
+
+def _always(*paths: str) -> Places:
+    return tuple((path, 0, _EVER) for path in paths)
+
+
+SYSTEM: Places = (
+    *_always(
+        "/etc/systemd/system.control",
+        "/run/systemd/system.control",
+        "/run/systemd/transient",
+        "/run/systemd/generator.early",
+        "/etc/systemd/system",
+        "/etc/systemd/system.attached",
+        "/run/systemd/system",
+        "/run/systemd/system.attached",
+        "/run/systemd/generator",
+        "/usr/local/lib/systemd/system",
+        "/usr/lib/systemd/system",
+    ),
+    ("/lib/systemd/system", 0, 255),
+    *_always("/run/systemd/generator.late"),
 )
-USER = (
-    "{config_home}/systemd/user.control",
-    "{runtime}/systemd/user.control",
-    "{runtime}/systemd/transient",
-    "{runtime}/systemd/generator.early",
-    "{config_home}/systemd/user",
-    "{config_dirs}/systemd/user",
-    "/etc/systemd/user",
-    "{runtime}/systemd/user",
-    "/run/systemd/user",
-    "{runtime}/systemd/generator",
-    "{data_home}/systemd/user",
-    "{data_dirs}/systemd/user",
-    "/usr/local/share/systemd/user",
-    "/usr/share/systemd/user",
-    "/usr/local/lib/systemd/user",
-    "/usr/lib/systemd/user",
-    "{runtime}/systemd/generator.late",
+USER: Places = (
+    *_always(
+        "{config_home}/systemd/user.control",
+        "{runtime}/systemd/user.control",
+        "{runtime}/systemd/transient",
+        "{runtime}/systemd/generator.early",
+        "{config_home}/systemd/user",
+    ),
+    ("{config_home}/systemd/user.attached", 258, _EVER),
+    ("{config_dirs}/systemd/user", 0, _EVER),
+    *_always("/etc/systemd/user", "{runtime}/systemd/user"),
+    ("{runtime}/systemd/user.attached", 258, _EVER),
+    *_always(
+        "/run/systemd/user",
+        "{runtime}/systemd/generator",
+        "{data_home}/systemd/user",
+        "{data_dirs}/systemd/user",
+        "/usr/local/share/systemd/user",
+        "/usr/share/systemd/user",
+        "/usr/local/lib/systemd/user",
+        "/usr/lib/systemd/user",
+        "{runtime}/systemd/generator.late",
+    ),
 )
+# From v257 on the configuration directories of XDG count only where the environment names them.
+XDG_CONFIG_DIRS_UNTIL = 257
+NEWEST = 262
 GENERATORS = ("generator.early", "generator", "generator.late")
 CONFIG = {False: "/etc/systemd/system", True: "/etc/systemd/user"}
 
@@ -50,6 +69,7 @@ def search_path(
     user: bool = False,
     generators: str | None = None,
     environ: Mapping[str, str] | None = None,
+    version: int = NEWEST,
 ) -> tuple[str, ...]:
     """Return the unit directories, highest priority first, each with `root` in front.
 
@@ -62,7 +82,9 @@ def search_path(
     given = env.get("SYSTEMD_UNIT_PATH")
     paths = [each for each in (given or "").split(":") if each]
     if given is None or given.endswith(":"):
-        paths += _user(env) if user else SYSTEM
+        places = USER if user else SYSTEM
+        built_in = [path for path, since, until in places if since <= version < until]
+        paths += _filled(built_in, env, version) if user else built_in
     root = root.rstrip("/")
     return tuple(dict.fromkeys(_placed(each, root, generators) for each in paths))
 
@@ -74,22 +96,20 @@ def _placed(path: str, root: str, generators: str | None) -> str:
     return f"{root}{path}"
 
 
-def _user(env: Mapping[str, str]) -> list[str]:
+def _filled(paths: list[str], env: Mapping[str, str], version: int) -> list[str]:
+    """Put a user's directories into the table's paths; what is not known is left out."""
     home = env.get("HOME", "/root")
-    one = {
-        "config_home": env.get("XDG_CONFIG_HOME") or f"{home}/.config",
-        "data_home": env.get("XDG_DATA_HOME") or f"{home}/.local/share",
-        "runtime": env.get("XDG_RUNTIME_DIR") or "",
-    }
-    many = {
-        "{config_dirs}": (env.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"),
-        "{data_dirs}": (env.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(":"),
+    default = "/etc/xdg" if version < XDG_CONFIG_DIRS_UNTIL else ""
+    words = {
+        "{config_home}": env.get("XDG_CONFIG_HOME") or f"{home}/.config",
+        "{data_home}": env.get("XDG_DATA_HOME") or f"{home}/.local/share",
+        "{runtime}": env.get("XDG_RUNTIME_DIR") or "",
+        "{config_dirs}": env.get("XDG_CONFIG_DIRS") or default,
+        "{data_dirs}": env.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share",
     }
     found: list[str] = []
-    for path in USER:
-        if "{runtime}" in path and not one["runtime"]:
-            continue
-        word = path.partition("/")[0]
-        starts = many.get(word, [word])
-        found += [path.replace(word, start, 1).format(**one) for start in starts]
+    for path in paths:
+        word, slash, rest = path.partition("/")
+        starts = words[word].split(":") if word in words else [word]
+        found += [f"{start}{slash}{rest}" for start in starts if start or not word]
     return found

@@ -68,6 +68,13 @@ class Tree:
         """The unit directories, highest priority first."""
         return self.directories
 
+    def distinct_search_path(self) -> tuple[str, ...]:
+        """Return the unit directories, of those that are really one only the first."""
+        real: dict[str, str] = {}
+        for each in self.directories:
+            real.setdefault(self._real(each), each)
+        return tuple(real.values())
+
     def real_search_path(self) -> tuple[str, ...]:
         """Return the unit directories as named and as they are with all links followed."""
         return tuple(dict.fromkeys(each for d in self.directories for each in (d, self._real(d))))
