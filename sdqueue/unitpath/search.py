@@ -49,8 +49,6 @@ USER: Places = (
         "{runtime}/systemd/generator",
         "{data_home}/systemd/user",
         "{data_dirs}/systemd/user",
-        "/usr/local/share/systemd/user",
-        "/usr/share/systemd/user",
         "/usr/local/lib/systemd/user",
         "/usr/lib/systemd/user",
         "{runtime}/systemd/generator.late",

@@ -33,6 +33,11 @@ class Seen:
 
 def ask(path: Sequence[str], target: str) -> dict[str, Seen]:
     """Load `target` with this search path and return every unit that systemd then knows."""
+    return parse(ask_text(path, target))
+
+
+def ask_text(path: Sequence[str], target: str) -> str:
+    """Load `target` with this search path and return all that systemd prints."""
     environ = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "SYSTEMD_UNIT_PATH": ":".join(path),
@@ -50,7 +55,7 @@ def ask(path: Sequence[str], target: str) -> dict[str, Seen]:
         check=False,
     )
     assert "By units" in done.stdout, done.stderr[-2000:]
-    return parse(done.stdout)
+    return done.stdout
 
 
 def parse(text: str) -> dict[str, Seen]:
