@@ -14,6 +14,7 @@ of them. Whether a request fails for certain isn't drawn but decided: `Outlook.f
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 from sdqueue.boot.activate import CYCLIC, Outcome, activate, prepare
@@ -93,7 +94,8 @@ def outlook(
     found.loops = [[plan.names[unit] for unit in loop] for loop in first.loops]
     found.jobs = {u: frozenset(job.type for job in jobs) for u, jobs in tr.jobs.items()}
     rng = Random(seed)
-    if is_decided_by_luck(tr, lambda other: prepare(other, type_, unit, mode)):
+    again = partial(prepare, type_=type_, unit=unit, mode=mode)
+    if is_decided_by_luck(tr, again, collects_garbage=plan.collects_garbage):
         runs = max(MIN_RUNS, min(runs, WHOLE_JOBS // len(plan.jobs)))
         tally = _Tally()
         for _ in range(runs):

@@ -3,6 +3,7 @@
 It does where a requirement couldn't be added: what its unit pulled in before that stays, and what
 would have come after it doesn't come. And it does where a unit on the way to a cycle has both a
 start and a stop job: the newest counts in ordering, and which is the newest depends on the order.
+Where garbage is collected it decides in the same way which of the two goes.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,12 +28,14 @@ class Reversed(HashOrder):
         return list(members)[::-1]
 
 
-def is_decided_by_luck(tr: Transaction, prepare: Callable[[Transaction], object]) -> bool:
+def is_decided_by_luck(
+    tr: Transaction, prepare: Callable[[Transaction], object], *, collects_garbage: bool
+) -> bool:
     """Tell whether another order of tables could lead to other jobs, or other newest jobs.
 
     `prepare` builds the same transaction anew in the one that it is given.
     """
-    if tr.order_decided:
+    if tr.order_decided or collects_garbage:
         other = Transaction(tr.graph, tr.version, Reversed(), tr.installed)
         prepare(other)
         if _jobs(other) != _jobs(tr):

@@ -6,7 +6,7 @@ difference counts only if it stays through several runs.
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,12 +135,17 @@ def _draw(dump: Dump, foreseen: Foreseen) -> list[str]:
     if foreseen.fails:
         return [f"we fail: {ours.refusal or ours.fatal}"]
     victims, conflicting = set(VICTIM.findall(dump.log)), set(CONFLICT.findall(dump.log))
-    out = [f"{job} is a victim" for job in sorted(victims - ours.p_deleted.keys())]
+    out = [f"{unit} is a victim" for unit in sorted(_units(victims) - _units(ours.p_deleted))]
     out += [f"{job} loses a conflict" for job in sorted(conflicting - ours.p_conflicting.keys())]
     if not conflicting:
-        silent = set(SILENT.findall(dump.log))
-        out += [f"{job} goes with a victim" for job in sorted(silent - ours.p_lost.keys())]
+        silent = _units(SILENT.findall(dump.log)) - _units(ours.p_lost)
+        out += [f"{unit} goes with a victim" for unit in sorted(silent)]
     return out + ([] if foreseen.by_chance else _jobs(dump.jobs, foreseen.jobs))
+
+
+def _units(jobs: Iterable[str]) -> set[str]:
+    """Which of a unit's jobs is the newest, start or verify-active, hangs on chance too."""
+    return {job.rpartition("/")[0] for job in jobs}
 
 
 def _jobs(judged: frozenset[str], mine: tuple[frozenset[str], ...]) -> list[str]:

@@ -4,6 +4,7 @@ The graph is systemd's too, so that only what `sdqueue.boot` makes of it is judg
 """
 
 import os
+from collections.abc import Iterable
 from math import sqrt
 
 import pytest
@@ -46,7 +47,7 @@ def test_systemd_never_does_what_was_not_foreseen(case: Case) -> None:
         graph, ours = _look(case, here)
         draws = [here.draw() for _ in range(DRAWS)]
     for draw in draws:
-        assert draw.victims <= ours.p_deleted.keys()
+        assert _units(draw.victims) <= _units(ours.p_deleted)
         assert draw.victims | draw.silent <= ours.p_lost.keys()
         assert draw.conflicting <= ours.p_conflicting.keys()
         assert not draw.error or draw.error in ours.errors
@@ -54,6 +55,11 @@ def test_systemd_never_does_what_was_not_foreseen(case: Case) -> None:
         _same_jobs(case, graph, ours, draw)
     if ours.fatal:
         assert all(draw.error for draw in draws)
+
+
+def _units(jobs: Iterable[str]) -> set[str]:
+    """Which of a unit's jobs is the newest, start or verify-active, hangs on chance too."""
+    return {job.rpartition("/")[0] for job in jobs}
 
 
 def _same_jobs(case: Case, graph: Graph, ours: Outlook, draw: Draw) -> None:

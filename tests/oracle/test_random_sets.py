@@ -1,0 +1,52 @@
+"""A slice of the random sets that tests/soak/random_unit_sets.py plays, and what it once found."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from graph_oracle import Systemd
+from random_sets import Bench, examine
+from random_units import PROBE, TARGET, make
+
+from tests.harness import images
+from tests.harness.tools import require
+
+CASES = Path(__file__).parents[1] / "cases" / "random_sets"
+SLICE = {"252": range(5000, 5030), "257": range(5000, 5006), "262": range(5000, 5006)}
+FOUND = sorted(CASES.glob("*/case.json"))
+
+
+@cache
+def bench(version: str) -> Bench:
+    """The judge of that version; the test is skipped where there can't be one."""
+    require(images.missing(version))
+    root = images.root_of(version)
+    systemd = Systemd(None if str(root) == "/" else root)
+    require(systemd.why_not())
+    return Bench(systemd)
+
+
+@pytest.mark.parametrize("version", SLICE)
+def test_random_sets_get_systemds_graph_and_nothing_unforeseen_happens(version: str) -> None:
+    judge = bench(version)
+    for seed in SLICE[version]:
+        assert examine(judge, make(seed)) == [], seed
+
+
+@pytest.mark.parametrize("case", FOUND, ids=lambda case: case.parent.name)
+def test_what_was_once_seen_differently_is_agreed_on(case: Path) -> None:
+    found = json.loads(case.read_text())
+    assert examine(bench(found["version"]), found["files"]) == []
+
+
+def test_a_disagreement_would_be_seen() -> None:
+    judge = bench(images.machine_version())
+    base = {PROBE: f"[Unit]\nAfter={TARGET}\n", TARGET: "[Unit]\nWants=a.service\n"}
+    service = {"a.service": "[Service]\nExecStart=/bin/true\n"}
+    assert examine(judge, base | service) == []
+    assert judge.manager
+    wrong = Bench(judge.systemd, replace(judge.manager, user=True))
+    found = examine(wrong, base | service)
+    assert any("sysinit.target" in line for line in found)
