@@ -5,7 +5,8 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from sdqueue.cli.lint_world import Wish, World, look, rooted
+from sdqueue.cli.lint_box import Wish, rooted
+from sdqueue.cli.lint_world import World, look
 from sdqueue.lint.finding import SEVERITIES, Finding, at_least
 from sdqueue.lint.formats import FORMATS, render, text
 from sdqueue.lint.judge import judge

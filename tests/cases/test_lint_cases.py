@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sdqueue.cli.lint_world import Wish, World, look, rooted
+from sdqueue.cli.lint_box import Wish, rooted
+from sdqueue.cli.lint_world import World, look
 from sdqueue.lint.finding import Finding
 from sdqueue.lint.judge import judge
 

@@ -14,7 +14,7 @@ def check(situation: Situation) -> Iterator[Finding]:
     for name in situation.new_units:
         unit = situation.unit(name)
         for problem in unit.problems if unit else ():
-            if situation.is_new_file(problem.file):
+            if situation.is_new_file(problem.file) or problem.file == name:
                 yield _finding(problem, name)
 
 
