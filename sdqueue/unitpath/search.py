@@ -50,7 +50,9 @@ USER: Places = (
         "{data_home}/systemd/user",
         "{data_dirs}/systemd/user",
         "/usr/local/lib/systemd/user",
+        "/usr/local/share/systemd/user",
         "/usr/lib/systemd/user",
+        "/usr/share/systemd/user",
         "{runtime}/systemd/generator.late",
     ),
 )
