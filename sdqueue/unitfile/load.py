@@ -22,6 +22,8 @@ from sdqueue.words.unitname import NameKind
 PERPETUAL = frozenset(("-.slice", "init.scope", "-.mount"))
 PERPETUAL_SYSTEM = PERPETUAL | {"system.slice"}
 NEEDS_NO_FILE = frozenset(("slice", "device"))
+# v259, and the later releases of v257: drop-ins and links of a masked unit are not read.
+MASKED_IS_BARE_SINCE = 257
 LINKS: tuple[tuple[LinkKind, int], ...] = (("wants", 0), ("requires", 0), ("upholds", 254))
 
 
@@ -91,7 +93,8 @@ class UnitSet:
             if draft.problems or not self._needs_no_file(draft.name):
                 return draft.unit()
             draft.load_state, draft.extras = LoadState.LOADED, True
-        if draft.load_state in (LoadState.LOADED, LoadState.MASKED):
+        masked = draft.load_state is LoadState.MASKED and self.version < MASKED_IS_BARE_SINCE
+        if draft.load_state is LoadState.LOADED or masked:
             self._add_links(draft)
             self._add_dropins(draft)
         unit = draft.unit()

@@ -15,6 +15,23 @@ BINARY = Path("/usr/lib/systemd/systemd")
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 KINDS = ("Wants", "PartOf", "BindsTo", "Conflicts", "PropagatesReloadTo")
 TOP = "zz-all.target"
+# What is mounted inside goes with the namespace; v258 and later insist on a cgroup2 mount.
+_IN_IMAGE = """
+set -e
+image=$1; units=$2; shift 2
+mount --bind "$image" "$image"
+cd "$image"
+mount -t proc proc proc
+mount -t sysfs sysfs sys
+mount --rbind /dev dev
+mount -t cgroup2 cgroup2 sys/fs/cgroup
+mount -t tmpfs -o mode=755 tmpfs run
+mkdir -p run/systemd/system
+mount -t tmpfs -o mode=1777 tmpfs tmp
+mkdir -p "./$units"
+mount --bind "$units" "./$units"
+exec chroot . "$@"
+"""
 _UNIT = re.compile(r"^\t(?:->|→) Unit (\S+):$")
 _EDGE = re.compile(r"^\t\t([A-Za-z]+): (\S+) \((.*)\)$")
 
@@ -31,13 +48,17 @@ class Seen:
     edges: dict[str, set[str]] = field(default_factory=dict)
 
 
-def ask(path: Sequence[str], target: str) -> dict[str, Seen]:
+def ask(path: Sequence[str], target: str, image: Path | None = None) -> dict[str, Seen]:
     """Load `target` with this search path and return every unit that systemd then knows."""
-    return parse(ask_text(path, target))
+    return parse(ask_text(path, target, image))
 
 
-def ask_text(path: Sequence[str], target: str) -> str:
-    """Load `target` with this search path and return all that systemd prints."""
+def ask_text(path: Sequence[str], target: str, image: Path | None = None) -> str:
+    """Load `target` with this search path and return all that systemd prints.
+
+    An `image` is an unpacked system whose systemd is asked; it sees the directory that the search
+    path lies in where that is here.
+    """
     environ = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "SYSTEMD_UNIT_PATH": ":".join(path),
@@ -45,8 +66,12 @@ def ask_text(path: Sequence[str], target: str) -> str:
         "SYSTEMD_LOG_LEVEL": "err",
     }
     argv = [str(BINARY), "--test", "--system", f"--unit={target}"]
+    argv = [*(NOBODY if os.geteuid() == 0 else ()), *argv]
+    if image:
+        enter = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _IN_IMAGE, "sh"]
+        argv = [*enter, str(image), str(Path(path[0]).parent), *argv]
     done = subprocess.run(
-        [*(NOBODY if os.geteuid() == 0 else ()), *argv],
+        argv,
         env=environ,
         capture_output=True,
         text=True,
