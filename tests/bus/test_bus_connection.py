@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sdqueue.bus import wire
-from sdqueue.bus.connection import Bus
+from sdqueue.bus.connection import BUS_PATH, Bus
 from sdqueue.bus.match import BUS_NAME, Match, Signal
 from sdqueue.bus.outbox import WAITING_BYTES_MAX
 from sdqueue.bus.wire import Kind, Message, Variant
@@ -36,6 +36,8 @@ RunAsync = Callable[..., Any]
 TEST = "org.example.Test"
 PATH = "/org/example"
 MIB = 1024 * 1024
+BURST_LIMIT_SEC = 600.0
+"""The bursts take two seconds of a free processor; a busy machine has its own idea of that."""
 
 pytestmark = pytest.mark.usefixtures("no_new_files")
 
@@ -86,18 +88,19 @@ def test_twenty_thousand_signals_of_one_tick_all_arrive_in_order(
             await until(lambda: len(got) == 20_000)
             assert [signal.body[0] for signal in got] == list(range(20_000))
 
-    run_async(main())
+    run_async(main(), limit_sec=BURST_LIMIT_SEC)
 
 
 def test_two_thousand_calls_at_once_are_all_answered(daemon: Daemon, run_async: RunAsync) -> None:
     async def main() -> None:
         async with await Bus.connect(daemon.address) as bus:
+            ask = (BUS_NAME, BUS_PATH, BUS_NAME, "GetNameOwner", "s", bus.unique_name)
             owners = await asyncio.gather(
-                *(bus.ask_bus("GetNameOwner", "s", bus.unique_name) for _ in range(2000))
+                *(bus.call(*ask, timeout_sec=BURST_LIMIT_SEC) for _ in range(2000))
             )
-            assert owners == [bus.unique_name] * 2000
+            assert owners == [(bus.unique_name,)] * 2000
 
-    run_async(main())
+    run_async(main(), limit_sec=BURST_LIMIT_SEC)
 
 
 def test_a_message_larger_than_the_socket_buffer_goes_through_both_ways(
