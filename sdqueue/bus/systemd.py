@@ -25,6 +25,7 @@ What a refused call means is in the name of the RemoteError, never in its text: 
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from sdqueue.bus.connection import Bus
@@ -258,9 +259,8 @@ class Systemd:
             self._changes.setdefault(unit, {})[signal.arg0] = signal
 
     def _tell_changes(self, unit: str) -> None:
-        for signal in self._changes.pop(unit, {}).values():
-            _, changed, *_ = signal.body
-            self._on_event(UnitChanged(unit, _properties(changed)))
+        for interface, signal in self._changes.pop(unit, {}).items():
+            self._on_event(UnitChanged(unit, interface, partial(_changed, signal)))
 
     def _tell_all_changes(self) -> None:
         for unit in list(self._changes):
@@ -294,6 +294,10 @@ def _unit_job(path: object) -> UnitJob:
 def _rows(rows: object) -> list[tuple[Any, ...]]:
     """Take what the bus says is an array of structs for one: the signature was checked there."""
     return cast("list[tuple[Any, ...]]", rows)
+
+
+def _changed(signal: Signal) -> dict[str, object]:
+    return _properties(signal.body[1])
 
 
 def _properties(found: object) -> dict[str, object]:

@@ -5,7 +5,7 @@ caller decides by; the text of an error is for people.
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -88,12 +88,27 @@ class UnitRemoved:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
 class UnitChanged:
-    """Properties of a unit's Unit or Service interface have these new values."""
+    """Properties of a unit's Unit or Service interface have new values.
 
-    unit: str
-    properties: Mapping[str, object]
+    The manager tells all properties of the interface that can change, so the last one says what the
+    earlier ones said. Reading them is the costly part, and is done where somebody looks.
+    """
+
+    __slots__ = ("_properties", "_read", "interface", "unit")
+
+    def __init__(self, unit: str, interface: str, read: Callable[[], Mapping[str, object]]) -> None:
+        self.unit = unit
+        self.interface = interface
+        self._read = read
+        self._properties: Mapping[str, object] | None = None
+
+    @property
+    def properties(self) -> Mapping[str, object]:
+        """The new values; ValueError where they can't be unmarshalled."""
+        if self._properties is None:
+            self._properties = self._read()
+        return self._properties
 
 
 @dataclass(frozen=True, slots=True)

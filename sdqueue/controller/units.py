@@ -33,14 +33,24 @@ class Run:
     on_started: Callable[["Run"], None]
     on_ended: Callable[["Run", str], None]
     unit_job: int = 0
-    properties: dict[str, object] = field(default_factory=dict)
     removed: dict[int, str] = field(default_factory=dict)
     is_started: bool = False
     is_ended: bool = False
+    _properties: dict[str, object] = field(default_factory=dict)
+    _unread: dict[str, UnitChanged] = field(default_factory=dict)
+
+    @property
+    def properties(self) -> Mapping[str, object]:
+        """All properties that changed, read only now."""
+        for event in self._unread.values():
+            self._properties.update(event.properties)
+        self._unread.clear()
+        return self._properties
 
     @property
     def pid(self) -> int:
-        return _number(self.properties.get("MainPID"))
+        found = self.properties
+        return _number(found.get("MainPID")) or _number(found.get("ExecMainPID"))
 
     @property
     def invocation(self) -> str:
@@ -54,7 +64,7 @@ class Run:
 
     def changed(self, event: UnitChanged) -> None:
         """Take properties that changed."""
-        self.properties.update(event.properties)
+        self._unread[event.interface] = event
         self._advance()
 
     def job_removed(self, event: JobRemoved) -> None:
@@ -70,7 +80,8 @@ class Run:
 
     def gone(self) -> None:
         """Take note that the manager has forgotten the unit: it is at rest now."""
-        self.properties["ActiveState"] = "inactive"
+        if not self.is_ended:
+            self._properties = {**self.properties, "ActiveState": "inactive"}
         self._advance()
 
     def _advance(self) -> None:

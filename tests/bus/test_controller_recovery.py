@@ -1,6 +1,7 @@
 """The controller dies, the bus dies, the manager reloads: no job notices, and no result is lost."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -22,6 +23,11 @@ def queue(manager: PrivateManager) -> Iterator[Queue]:
 def let_go(queue: Queue) -> None:
     """Have held jobs come to their end."""
     (queue.manager.home / "go").touch()
+
+
+def has_started(queue: Queue, job: str, times: int) -> bool:
+    """Say whether the log has that many starts of the job."""
+    return queue.words(job).count("start") == times
 
 
 def wait_unit_gone(queue: Queue, unit: str) -> None:
@@ -100,7 +106,7 @@ def test_a_manager_that_is_started_anew_costs_no_attempt(queue: Queue) -> None:
 def test_a_job_that_takes_the_manager_down_again_and_again_is_parked(queue: Queue) -> None:
     queue.put("1-cpu-bad", f"{HELD} true")
     for started in (1, 2, 3):
-        eventually(lambda n=started: queue.words("1-cpu-bad").count("start") == n, "its start")
+        eventually(partial(has_started, queue, "1-cpu-bad", started), "its start")
         queue.kill()
         queue.manager.restart()  # type: ignore[attr-defined]
         queue.start()

@@ -43,10 +43,14 @@ class Queue:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        print(f"--- controller\n{self.said()}\n--- events")  # shown where a test fails
-        print("\n".join(map(str, self.events())))
+        self._tell()
         if self.process and self.process.poll() is None:
             self.stop()
+
+    def _tell(self) -> None:
+        """Print what happened last; pytest shows it where a test fails."""
+        print(f"--- controller\n{self.said()[-20000:]}\n--- events")
+        print("\n".join(map(str, self.events()[-100:])))
 
     # The controller
 
