@@ -369,15 +369,14 @@ def test_a_reply_and_the_callers_cancellation_in_one_tick_leak_no_descriptor(
             await serve_raw(peer, asked.append)
             waiting = asyncio.ensure_future(call(bus, peer.unique_name, reply_fds=True))
             await until(lambda: asked)
-            # The signal is right behind the reply, so the handler runs in the same turn.
-            await bus.add_match(Match(peer.unique_name), lambda _: waiting.cancel() and None)
             read_end, write_end = os.pipe2(os.O_NONBLOCK)
-            peer.reply(asked[0], "h", write_end)
-            peer.emit(PATH, TEST, "Now")
-            os.close(write_end)
+            reply = Message(
+                Kind.RETURN, 5, reply_serial=asked[0].serial, signature="h", body=(write_end,)
+            )
+            bus._on_bytes(*wire.encode(reply))
+            waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            await wait_readable(read_end)
             assert os.read(read_end, 1) == b""
             os.close(read_end)
 
