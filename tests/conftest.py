@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.harness.leftovers import no_child_left, no_file_left_open
+from tests.harness.leftovers import no_child_left, no_file_left_open, no_mount_left
 from tests.harness.loop import run_watched
 from tests.harness.tools import SOAK, require_programs
 
@@ -47,7 +47,7 @@ def _needed(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Iterator[None]:
-    with no_child_left():
+    with no_mount_left(), no_child_left():
         yield
 
 

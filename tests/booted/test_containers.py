@@ -97,3 +97,37 @@ def test_nothing_is_left_of_it(container: Container) -> None:
 def test_a_version_that_can_not_be_says_why() -> None:
     with pytest.raises(ContainerError, match="hybrid"):
         Container("262", layout="hybrid")
+
+
+MANAGER = """
+from tests.harness.manager import user_manager
+with user_manager() as m:
+    hello = "systemd-run --user --wait --unit=hello sh -c".split()
+    m.run([*hello, "echo hello; echo $INVOCATION_ID"])
+    said = m.journal("_SYSTEMD_USER_UNIT=hello.service")
+    invocation = {entry["_SYSTEMD_INVOCATION_ID"] for entry in said}
+    print(type(m).__name__, said[0]["MESSAGE"], invocation == {said[1]["MESSAGE"]})
+"""
+
+
+def test_a_user_with_a_manager_is_given_his_own(container: Container) -> None:
+    container.add_user("anna", linger=True)
+    run = ["python3", "-c", MANAGER]
+    said = container.run(run, user="anna", env={"PYTHONPATH": "/sdqueue"}).stdout
+    assert said == "OwnManager hello True\n"
+
+
+def test_root_on_a_booted_machine_can_have_a_private_manager(container: Container) -> None:
+    said = container.run(["python3", "-c", MANAGER], env={"PYTHONPATH": "/sdqueue"}).stdout
+    assert said == "PrivateManager hello True\n"
+    assert container.run(["systemctl", "is-system-running"]).stdout == "running\n"
+    assert not list((container.root / "tmp").glob("sdq-*"))
+
+
+def test_a_user_without_either_is_told_what_is_missing(container: Container) -> None:
+    container.add_user("berta")
+    run = ["python3", "-c", MANAGER]
+    said = container.run(run, user="berta", env={"PYTHONPATH": "/sdqueue"}, check=False).stderr
+    last = said.splitlines()[-1]
+    assert "no user manager of your own" in last
+    assert "not root" in last

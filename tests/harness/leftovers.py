@@ -1,4 +1,4 @@
-"""What a test left behind: processes and open files of the test process itself.
+"""What a test left behind: processes, mounts and open files of the test process itself.
 
 Sandboxes count too: each has a keeper, which is a child process.
 """
@@ -45,6 +45,19 @@ def no_child_left() -> Iterator[None]:
     yield
     left = {pid: words for pid, words in children().items() if pid not in before}
     assert not left, f"processes were left: {left}"
+
+
+@contextmanager
+def no_mount_left() -> Iterator[None]:
+    """Fail when something mounted in the block is still mounted at its end."""
+    before = _mounts()
+    yield
+    left = _mounts() - before
+    assert not left, f"mounts were left: {left}"
+
+
+def _mounts() -> set[str]:
+    return set(Path("/proc/self/mountinfo").read_text().splitlines())
 
 
 @contextmanager

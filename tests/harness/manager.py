@@ -60,6 +60,9 @@ printf '[Service]\\nType=notify\\nExecStart={shutil.which("dbus-daemon")} --sess
 ln -s ../dbus.socket $units/sockets.target.wants/dbus.socket
 printf '[Journal]\\nStorage=volatile\\nRateLimitIntervalSec=0\\nReadKMsg=no\\nAudit=no\\n' \\
     >/run/systemd/journald.conf.d/sandbox.conf
+# from systemd 257 on they take the tree's root from PID 1's cgroup, which is not in this namespace
+echo 0::/init.scope >/run/cgroup-of-pid-1
+mount --bind /run/cgroup-of-pid-1 /proc/1/cgroup
 [ ! -d /var/log/journal ] || mount -t tmpfs tmpfs /var/log/journal
 if [ ! -s /etc/machine-id ] && [ -e /etc/machine-id ]; then
     tr -d - </proc/sys/kernel/random/uuid >/run/machine-id
