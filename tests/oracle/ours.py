@@ -75,9 +75,10 @@ def load(
     units: Path | None = None,
 ) -> Loaded:
     """Load `target` as the judge does; `units` stands for GUEST_UNITS in a tree's search path."""
-    root = "" if unit_path == (GUEST_UNITS,) else str(systemd.tree or "")
+    guest = units is not None and all(place.startswith(GUEST_UNITS) for place in unit_path)
+    root = "" if guest else str(systemd.tree or "")
     places = [
-        str(units) if units and place == GUEST_UNITS else f"{root}{place}" for place in unit_path
+        place.replace(GUEST_UNITS, str(units)) if guest else f"{root}{place}" for place in unit_path
     ]
     present = frozenset(name for m in manager.mounts if (name := unit_of_mount(m)))
     found = UnitSet(

@@ -6,8 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from agreement import Bench
 from graph_oracle import Systemd
-from random_sets import Bench, examine
+from random_sets import bench_of, examine
 from random_units import PROBE, TARGET, make
 
 from tests.harness import images
@@ -25,7 +26,7 @@ def bench(version: str) -> Bench:
     root = images.root_of(version)
     systemd = Systemd(None if str(root) == "/" else root)
     require(systemd.why_not())
-    return Bench(systemd)
+    return bench_of(systemd)
 
 
 @pytest.mark.parametrize("version", SLICE)
@@ -47,6 +48,6 @@ def test_a_disagreement_would_be_seen() -> None:
     service = {"a.service": "[Service]\nExecStart=/bin/true\n"}
     assert examine(judge, base | service) == []
     assert judge.manager
-    wrong = Bench(judge.systemd, replace(judge.manager, user=True))
+    wrong = replace(judge, manager=replace(judge.manager, user=True))
     found = examine(wrong, base | service)
     assert any("sysinit.target" in line for line in found)

@@ -18,8 +18,9 @@ HERE = Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[1] / "oracle"), str(HERE.parents[2])]
 
 import random_units  # noqa: E402
+from agreement import Bench  # noqa: E402
 from graph_oracle import Systemd  # noqa: E402
-from random_sets import Bench, examine  # noqa: E402
+from random_sets import bench_of, examine  # noqa: E402
 
 from tests.harness import images  # noqa: E402
 
@@ -40,7 +41,7 @@ def main() -> int:
         print(f"can't: {missing}")
         return 2
     root = images.root_of(wish.version)
-    bench = Bench(Systemd(None if str(root) == "/" else root))
+    bench = bench_of(Systemd(None if str(root) == "/" else root))
     found = play(bench, wish.version, range(wish.first, wish.first + wish.count))
     print(f"{wish.count} sets on {wish.version}: {len(found)} disagreements {found or ''}")
     return 1 if found else 0
