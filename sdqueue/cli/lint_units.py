@@ -5,8 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
-from sdqueue.cli.lint_box import Wish, rooted
-from sdqueue.cli.lint_world import World, look
+from sdqueue.cli.lint_world import Wish, World, look
 from sdqueue.lint.finding import SEVERITIES, Finding, at_least
 from sdqueue.lint.formats import FORMATS, render, text
 from sdqueue.lint.judge import judge
@@ -95,18 +94,13 @@ def run(args: Namespace) -> int:
         return _explain(args.explain)
     for name in args.ignore:
         _known(name)
-    with rooted(_wish(args)) as wish:
-        return _look(args, wish)
-
-
-def _look(args: Namespace, wish: Wish) -> int:
-    world = look(wish)
+    world = look(_wish(args))
     if not world.looked:
         for problem in world.problems:
             print(f"sdqueue: {problem}", file=sys.stderr)
         return COULD_NOT_LOOK
     found = judge(world.situation, ignore=args.ignore)
-    report = _report(world, found, wish)
+    report = _report(world, found)
     _print(report, args)
     return FINDINGS if any(at_least(one.severity, args.fail_on) for one in found) else CLEAN
 
@@ -127,7 +121,7 @@ def _wish(args: Namespace) -> Wish:
     )
 
 
-def _report(world: World, found: list[Finding], wish: Wish) -> Report:
+def _report(world: World, found: list[Finding]) -> Report:
     report = Report(
         tuple(found),
         world.version,
@@ -136,13 +130,11 @@ def _report(world: World, found: list[Finding], wish: Wish) -> Report:
         len(world.situation.new_files or ()),
         world.situation.graph,
     )
-    return report.placed(world.real, lambda file: _shown(file, wish))
+    return report.placed(_shown)
 
 
-def _shown(file: str, wish: Wish) -> str:
-    """A path as short as it can be from here; one in a named base says so."""
-    if wish.base and file.startswith(f"{wish.root}/"):
-        return f"{wish.base}:{file.removeprefix(wish.root)}"
+def _shown(file: str) -> str:
+    """A path as short as it can be from here."""
     if not file.startswith("/"):
         return file
     here = os.path.relpath(file)

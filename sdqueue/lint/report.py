@@ -1,6 +1,6 @@
 """One run's result as a value: what every format prints."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sdqueue.boot.graph import Graph
@@ -21,11 +21,11 @@ class Report:
     files: int = 0
     graph: Graph = field(default_factory=Graph)
 
-    def placed(self, real: Mapping[str, str], shown: Callable[[str], str]) -> "Report":
-        """The same with every place as a person knows it: imagined links where they really lie."""
+    def placed(self, shown: Callable[[str], str]) -> "Report":
+        """The same with every file as a person wants to see it."""
 
         def place(file: str) -> str:
-            return shown(real.get(file, file)) if file else file
+            return shown(file) if file else file
 
         return replace(self, findings=tuple(_placed(one, place) for one in self.findings))
 

@@ -1,8 +1,8 @@
 """Floor 1: plain boxes by name, as facts: for lint-units where there is no systemd to look at.
 
 Each base is what a fresh installation's unit files say about dependencies, no more; the modules are
-written by `sdqueue.unitpath.facts`. Knows the format. Must not know files: whoever wants a tree
-writes `files()` and `links()` somewhere.
+written by `sdqueue.unitpath.facts`. Knows the format. Must not know directories: the entries are
+laid over one that doesn't exist.
 """
 
 import base64
@@ -53,10 +53,15 @@ def read(text: str) -> Facts:
     for entry in _entries(text.splitlines()):
         kind, path, *rest = entry[0].split(" ", 2)
         if kind == ">":
-            found.links[path] = rest[0]
+            found.links[path] = _merged(rest[0])
         else:
             found.files[path] = _file(entry[1:])
     return found
+
+
+def _merged(link: str) -> str:
+    """Where a link leads with /lib and /usr/lib merged, as they are in every base."""
+    return f"/usr{link}" if link.startswith("/lib/") else link
 
 
 def _entries(lines: list[str]) -> Iterator[list[str]]:

@@ -64,10 +64,20 @@ def _one(path: str, config_dir: str) -> Iterator[Found]:
             yield from _directory(path, f"{config_dir}/{name}", top=False)
         else:
             yield from _directory(path, config_dir, top=True)
+    elif name.endswith(".conf") and _is_dropin_directory(_parent(path)):
+        yield Added(f"{config_dir}/{_parent(path)}/{name}", file=path)
     elif not unitname.is_valid(name):
         yield Problem(path, 0, f"{name} is not a valid unit name")
     else:
         yield Added(f"{config_dir}/{name}", file=path)
+
+
+def _parent(path: str) -> str:
+    return os.path.basename(os.path.dirname(os.path.abspath(path)))
+
+
+def _is_dropin_directory(name: str) -> bool:
+    return name.endswith(".d") and _names_a_unit(name)
 
 
 def _status(path: str) -> os.stat_result | None:
@@ -108,3 +118,5 @@ def _entry(entry: "os.DirEntry[str]", target: str, *, top: bool) -> Iterator[Fou
         yield Added(path, text=os.readlink(entry.path))
     elif not entry.is_dir():
         yield Added(path, file=entry.path)
+    else:
+        yield Problem(entry.path, 0, "a directory where a file should be, ignored", "warning")

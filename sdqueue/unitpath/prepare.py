@@ -47,7 +47,8 @@ class Wish:
 class Prepared:
     """The units with everything laid over, and `base`, the same without what was given.
 
-    `enabled` are the links that enabling makes, `names` the units that were given. What
+    `enabled` are the links that enabling makes, `enabled_names` the units that were to be enabled,
+    `names` the units that were given, `given_files` their files and links as places name them. What
     `unseen_generators` would add is not known.
     """
 
@@ -59,6 +60,8 @@ class Prepared:
     host: Host
     problems: tuple[Problem, ...] = ()
     unseen_generators: tuple[str, ...] = ()
+    enabled_names: tuple[str, ...] = ()
+    given_files: tuple[str, ...] = ()
 
 
 def prepare(wish: Wish, *, environ: Mapping[str, str] | None = None) -> Prepared:
@@ -80,7 +83,7 @@ def prepare(wish: Wish, *, environ: Mapping[str, str] | None = None) -> Prepared
     with_files = Tree(root, path, (*below, *what.added))
     problems = [*written.problems, *what.problems]
     names = wish.enable if wish.enable is not None else installable(what, with_files, host, version)
-    made = enable(names, with_files, host, config_dir=config, root=root, version=version)
+    made = _enable(names, with_files, host, config, version)
     chosen = (*_masks(wish.mask, config), *_default(wish.default_target, with_files, config))
     everything = Tree(root, path, (*below, *what.added, *links(made), *chosen))
     return Prepared(
@@ -92,6 +95,21 @@ def prepare(wish: Wish, *, environ: Mapping[str, str] | None = None) -> Prepared
         host=host,
         problems=(*problems, *made.problems),
         unseen_generators=written.unseen,
+        enabled_names=names,
+        given_files=tuple(each.file or each.path for each in what.added),
+    )
+
+
+def _enable(names: tuple[str, ...], files: Tree, host: Host, config: str, version: int) -> Enabled:
+    """Enable one after the other, so that one that can't be doesn't keep the others from it."""
+    each = [
+        enable((name,), files, host, config_dir=config, root=files.root, version=version)
+        for name in names
+    ]
+    return Enabled(
+        links=tuple(link for one in each for link in one.links),
+        problems=tuple(problem for one in each for problem in one.problems),
+        without_rules=tuple(name for one in each for name in one.without_rules),
     )
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from sdqueue.cli.lint_box import Wish
-from sdqueue.cli.lint_world import look
+from sdqueue.cli.lint_world import Wish, look
 from sdqueue.lint.finding import Finding
 from sdqueue.lint.judge import judge
 from sdqueue.lint.rules import BY_NAME, RULES
