@@ -41,7 +41,7 @@ def main() -> int:
             queue.put(f"{number}-cpu-waits", "true")
         eventually(lambda: int(queue.ask("ListLanes")[0]["queued"]) == JOBS, "all to be queued")
         assert queue.process
-        pid = controller_pid(queue)
+        pid = queue.process.pid
         eventually(lambda: is_quiet(pid), "the controller to come to rest")
         before = switches(pid)
         time.sleep(SECONDS)
@@ -61,12 +61,6 @@ def is_quiet(pid: int) -> bool:
     before = switches(pid)
     time.sleep(1)
     return switches(pid) == before
-
-
-def controller_pid(queue: Queue) -> int:
-    """Find the controller, which may be a child of what was started."""
-    lock = queue.spool / "lock"
-    return int(lock.read_text())
 
 
 if __name__ == "__main__":
