@@ -74,8 +74,8 @@ class Queue:
 
     def run(self, name: str, end: RunEnd = DONE) -> list[act.Action]:
         """Have a started job run to its end."""
-        self.begin(name)
-        return self.settle(self.end(name, end))
+        actions = [*self.begin(name), *self.end(name, end)]
+        return actions + self.settle(actions)
 
     @staticmethod
     def gone(name: str) -> ev.UnitGone:
