@@ -1,11 +1,12 @@
 """The unit files of Debian packages against systemd: enabled one by one and in groups.
 
-    python tests/soak/debian_corpus.py [--versions 252,257,262] [--packages N] [--groups N] [--findings]
+    python tests/soak/debian_corpus.py [--versions 252,257,262] [--packages N] [--groups N]
+                                       [--findings]
 
 Downloads the packages (never installs them) with this machine's apt sources into the test cache and
 takes their unit files out. For each package, and then for groups of packages, the units lie on the
 stock tree of each version and are enabled with `systemctl --root`. Then the graph, the jobs and
-what may be lost must be systemd's. With --findings also what lint-units' rules find in each package.
+what may be lost must be systemd's. With --findings also what lint-units' rules find in them.
 Exit status 1 if there was a disagreement.
 """
 
@@ -54,7 +55,7 @@ def main() -> int:
     if wish.findings:
         findings(corpus)
     bad = 0
-    for version in wish.versions.split(","):
+    for version in filter(None, wish.versions.split(",")):
         if missing := images.missing(version):
             print(f"{version}: can't: {missing}")
             continue
