@@ -6,7 +6,7 @@ Knows names and directories; reads no file.
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from sdqueue.unitfile.files import Entry, Files
+from sdqueue.unitfile.files import Entry, Files, Kind
 from sdqueue.words import unitname
 
 _NOT_CONSIDERED = frozenset(("lost+found", "aquota.user", "aquota.group"))
@@ -51,15 +51,20 @@ def directories(
                     yield path
 
 
-def entries(paths: Iterator[str], suffix: str, files: Files) -> list[Entry]:
+def entries(
+    paths: Iterator[str], suffix: str, files: Files, *, loops_count: bool = True
+) -> list[Entry]:
     """Return the entries of all directories sorted by name, the first of each name only.
 
-    Re-enacts conf_files_list_strv() without flags, src/basic/conf-files.c, v252.
+    Re-enacts conf_files_list_strv() without flags, src/basic/conf-files.c, v252. From v258 on a
+    link without end is passed over (`loops_count` false), so that it hides nothing either.
     """
     chosen: dict[str, Entry] = {}
     for path in paths:
         for name, entry in files.listing(path).items():
-            if name.endswith(suffix) and name not in chosen and not is_hidden(name):
+            if not name.endswith(suffix) or name in chosen or is_hidden(name):
+                continue
+            if loops_count or files.status(entry) is not Kind.LOOP:
                 chosen[name] = entry
     return sorted(chosen.values(), key=lambda entry: entry.name.encode("utf-8", "surrogateescape"))
 

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     OTHER = "other"
     MASK = "mask"
     MISSING = "missing"
+    LOOP = "loop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,10 @@ class Files(Protocol):
         """Return the entries of `directory` by name; nothing where there is no such directory."""
 
     def status(self, entry: Entry) -> Kind:
-        """Return what is at the end of all links; `mask` for a device or an empty file."""
+        """Return what is at the end of all links; `mask` for a device or an empty file.
+
+        `missing` where there is nothing, `loop` where the links have no end.
+        """
 
     def read(self, entry: Entry) -> bytes | Problem:
         """Return what is in a regular file, links followed, or why it can't be read."""

@@ -24,6 +24,8 @@ PERPETUAL_SYSTEM = PERPETUAL | {"system.slice"}
 NEEDS_NO_FILE = frozenset(("slice", "device"))
 # v259, and the later releases of v257: drop-ins and links of a masked unit are not read.
 MASKED_IS_BARE_SINCE = 257
+# Checked: v257 takes an entry of .wants/ that links to itself, v262 does not.
+LOOPS_DO_NOT_COUNT_SINCE = 258
 LINKS: tuple[tuple[LinkKind, int], ...] = (("wants", 0), ("requires", 0), ("upholds", 254))
 
 
@@ -146,7 +148,8 @@ class UnitSet:
         known = self.names.directories
         path = self.files.search_path
         places = dropins.directories(directory, draft.name, aliases, path, known)
-        return dropins.entries(places, suffix, self.files)
+        loops_count = self.version < LOOPS_DO_NOT_COUNT_SINCE
+        return dropins.entries(places, suffix, self.files, loops_count=loops_count)
 
     def _add_dropins(self, draft: "_Draft") -> None:
         """Add drop-ins; re-enacts unit_load_dropin(), src/core/load-dropin.c, v252."""

@@ -81,7 +81,7 @@ class NameMap:
                 continue
             if entry.name == source and not unitname.is_template(source):
                 continue
-            if files.status(entry) in (Kind.MASK, Kind.MISSING):
+            if files.status(entry) in (Kind.MASK, Kind.MISSING, Kind.LOOP):
                 continue
             try:
                 target = _fill(entry.name, source) if unitname.is_instance(source) else entry.name

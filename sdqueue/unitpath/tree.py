@@ -97,10 +97,10 @@ class Tree:
 
     def read(self, entry: Entry) -> bytes | Problem:
         """Return what is in a regular file, links followed, or why it can't be read."""
-        added = self._added_behind(entry)
-        if added and added.data is not None:
-            return added.data
         try:
+            added = self._added_behind(entry)
+            if added and added.data is not None:
+                return added.data
             return read_regular(self._place(entry))
         except LinkLoop:
             return Problem(entry.file, 0, "can't be read: a loop of links")
@@ -116,7 +116,7 @@ class Tree:
         return entry.path if entry.kind is not Kind.LINK else self._chaser.all(entry.target)
 
     def _added_behind(self, entry: Entry) -> Added | None:
-        """Return the imagined file that an entry is or links to, however many links there are."""
+        """Return the imagined file that an entry is or links to; LinkLoop if that has no end."""
         path = entry.target if entry.kind is Kind.LINK else entry.path
         for _ in range(LINKS_MAX):
             parent, _, name = path.rpartition("/")
@@ -124,14 +124,16 @@ class Tree:
             if added is None or added.is_file:
                 return added
             path = self._imagined(name, added).target
-        return None
+        raise LinkLoop(f"{path}: too many links")
 
     def _end_of(self, entry: Entry) -> Kind:
-        added = self._added_behind(entry)
-        if added and added.data is not None:
-            return Kind.FILE if added.data else Kind.MASK
         try:
+            added = self._added_behind(entry)
+            if added and added.data is not None:
+                return Kind.FILE if added.data else Kind.MASK
             status = lstat(self._place(entry))
+        except LinkLoop:
+            return Kind.LOOP
         except OSError:
             return Kind.MISSING
         return _kind(status) if status else Kind.MISSING

@@ -209,6 +209,14 @@ def test_a_template_in_a_wants_directory_gets_the_instance_of_the_unit() -> None
     assert others(load(files, "t@x.target")) == {("wants", "a@x.service")}
 
 
+@pytest.mark.parametrize(("version", "place"), [(257, "/e"), (258, "/l")])
+def test_a_link_to_itself_counts_until_258_and_then_hides_nothing(version: int, place: str) -> None:
+    files = {"/l/t.target": "[Unit]\n", "/e/t.target.wants/a.service": "-> a.service"}
+    files["/l/t.target.wants/a.service"] = "-> ../a.service"
+    unit = load(files, "t.target", version=version)
+    assert [link.file for link in unit.links] == [f"{place}/t.target.wants/a.service"]
+
+
 REFUSED = [
     ("a.service", "[Service]\n"),
     ("a.service", "[Service]\nType=oneshot\n"),
