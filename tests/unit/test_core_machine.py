@@ -115,7 +115,8 @@ def happens(**strategies: Any) -> Callable[[Callable[..., None]], Any]:
             method(self, **drawn)
             self.drift()
 
-        return rule(**strategies)(and_drift)
+        decorate: Any = rule(**strategies)
+        return decorate(and_drift)
 
     return wrap
 
@@ -136,6 +137,7 @@ class Box(RuleBasedStateMachine):
         self.stopped: set[str] = set()
         self.told: dict[int, tuple[Any, str | None]] = {}
         self.verdict: dict[str, str] = {}
+        self.asked: dict[str, JobSpec | None] = {}
         self.is_broken = False
 
     @initialize(data=st.data(), seed=st.integers(0, 2**32), queued=st.sets(a_name, min_size=2))
@@ -232,6 +234,11 @@ class Box(RuleBasedStateMachine):
         if isinstance(action, act.Start | act.Check | act.Measure):
             lane = action.lane if isinstance(action, act.Check) else self._lane(action.name)
             self._check_room(lane)
+        if isinstance(action, act.Check):
+            self.asked.update((name, self.state.jobs[name].spec) for name in action.names)
+        if isinstance(action, act.Skip):
+            spec = self.state.jobs[action.name].spec
+            assert self.asked[action.name] == spec, "a verdict about an older file counted"
         if isinstance(action, act.Start):
             disk = self.spool.memory.get(action.name, Memory())
             if action.name in self.spool.queue and not self._is_unsettled(action.name):
@@ -524,6 +531,9 @@ class Box(RuleBasedStateMachine):
             assert gated == ([job.lane] if is_gated else []), f"{name}: {job.wait}"
             if job.phase in (Phase.CHECKING, Phase.MEASURING):
                 assert name in state.asked
+            if job.phase is Phase.CHECKING and not job.is_stale:
+                asker = names.unit_of_checks(job.lane)
+                assert asker in state.lanes[job.lane].occupants, f"nobody asks {name}"
             if job.phase in HELD and job.lane in state.lanes and not job.is_unit_gone:
                 assert job.unit in state.lanes[job.lane].occupants, f"{name} {job.phase}"
             assert (job.phase in RUNNING_PHASES) == (job.state is JobState.RUNNING)

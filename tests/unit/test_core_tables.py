@@ -1,5 +1,7 @@
 """The core's tables, walked: nothing missing, nothing twice, nothing that can't be reached."""
 
+from collections.abc import Callable
+
 import pytest
 from core_queue import FAILED, Queue, job, lanes
 
@@ -231,7 +233,7 @@ def starting() -> Queue:
     return queue
 
 
-REACHED = {
+REACHED: dict[Code, Callable[[], Queue]] = {
     Code.STARTING: lambda: halted(Reason(Code.STARTING, "the box has not finished starting")),
     Code.TROUBLE: lambda: halted(Reason(Code.TROUBLE, "No space left on device")),
     Code.PAUSED: paused,
