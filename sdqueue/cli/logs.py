@@ -64,22 +64,30 @@ def _options(args: Arguments) -> list[str]:
 
 
 def _matches(place: Place, name: str, number: int | None) -> list[str]:
-    unit = unit_of_job(name)
     if number is None:
-        return journal.of_unit(place, unit)
+        return journal.of_job(place, name)
     known = runs(place.spool, name)
     number = known[number] if number < 0 and -number <= len(known) else number
     if number not in known:
         there = f"its runs are {', '.join(map(str, known))}" if known else "it has not run yet"
         raise NoSuchJob(f"{name} has no run {number}; {there}.")
-    invocation = _invocation(place, name, unit, number, is_last=number == known[-1])
-    return journal.of_run(place, invocation)
+    later = [each for each in known if each > number]
+    invocation = _invocation(place, name, number, is_last=not later)
+    since_sec = _start(place, name, number) or 0.0
+    return journal.of_run(
+        place, name, invocation, since_sec, _start(place, name, later[0]) if later else None
+    )
 
 
-def _invocation(place: Place, name: str, unit: str, number: int, *, is_last: bool) -> str:
+def _start(place: Place, name: str, number: int) -> float | None:
+    start = (read_record(place.spool, name, number) or {}).get("start")
+    return float(start) if isinstance(start, int | float) else None
+
+
+def _invocation(place: Place, name: str, number: int, *, is_last: bool) -> str:
     """Return the run's invocation id: from its record, or from the manager while it runs."""
     record = read_record(place.spool, name, number) or {}
-    found = record.get("invocation") or (_running(place, unit) if is_last else "")
+    found = record.get("invocation") or (_running(place, unit_of_job(name)) if is_last else "")
     if not found:
         raise SdqueueError(
             f"run {number} of {name} has no invocation id in its record, since it was cut off;"

@@ -5,7 +5,7 @@ survives everything; why a queued job waits is known to the controller alone.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from sdqueue.cli.place import Place
@@ -15,7 +15,7 @@ from sdqueue.jobtext import read_header
 from sdqueue.spool import meta
 from sdqueue.spool.layout import Spool
 from sdqueue.spool.runs import read_record, runs
-from sdqueue.spool.scan import Entry, JobBytes, read_job, scan
+from sdqueue.spool.scan import JobBytes, read_job
 from sdqueue.words.errors import NoSuchJob, UsageError
 from sdqueue.words.names import SUFFIX, job_name_fault, second_word, shown, sort_key, unit_of_job
 
@@ -102,19 +102,9 @@ def file_rows(
     reader = _Reader(place)
     found: list[Row] = []
     for state in states:
-        rows = [reader.row(entry, state) for entry in _entries(place.spool, state, wanted)]
-        rows.sort(key=lambda row: sort_key(str(row["name"])))
-        found += rows
+        names = sorted(filter(wanted, list_names(place.spool, state)), key=sort_key)
+        found += filter(None, (reader.row(name, state) for name in names))
     return found
-
-
-def _entries(spool: Spool, state: str, wanted: Wanted) -> Iterator[Entry]:
-    if not os.path.isdir(spool.state_dir(DIRECTORY_OF[state])):
-        return
-    for entry in scan(spool, DIRECTORY_OF[state]):
-        is_job = entry.problem is None or entry.problem.severity == "error"
-        if is_job and wanted(entry.name):
-            yield entry
 
 
 class _Reader:
@@ -127,10 +117,13 @@ class _Reader:
         self._ran = frozenset(_listed(f"{place.spool.root}/runs"))
         self._defaults = {lane.name: dict(lane.job_defaults) for lane in self._lanes.values()}
 
-    def row(self, entry: Entry, state: str) -> Row:
-        """Return the row of one job file."""
-        name = entry.name
-        head = self._head(name, state) if entry.problem is None else {}
+    def row(self, name: str, state: str) -> Row | None:
+        """Return the row of one job file, None if it has gone since it was listed."""
+        head = self._head(name, state)
+        if head is None:
+            return None
+        trouble = head if isinstance(head, str) else ""
+        head = {} if isinstance(head, str) else head
         lane = head.get("LANE") or second_word(name)
         lane = lane if lane in self._lanes else head.get("LANE", "")
         retries = head.get("RETRIES") or self._defaults.get(lane, {}).get("RETRIES") or "3"
@@ -141,6 +134,7 @@ class _Reader:
             "lane": lane,
             "state": str(state),
             "reason": no_controller() if state == JobState.QUEUED else None,
+            "attempt": self._attempt(name, state, record),
             "attempts_max": int(retries) if retries.isdecimal() and len(retries) < 8 else None,
             "rc": record.get("rc"),
             "verified": record.get("verified"),
@@ -148,16 +142,19 @@ class _Reader:
             "since": self._since(name, state, record),
             "run": record.get("run") or 0,
             "invocation": record.get("invocation") or "",
-            "description": entry.problem.message if entry.problem else head.get("DESCRIPTION", ""),
+            "description": trouble or head.get("DESCRIPTION", ""),
         }
-        row["attempt"] = self._attempt(name, state, record)
         return row
 
-    def _head(self, name: str, state: str) -> dict[str, str]:
-        """Return the header's texts of a job file; unchecked, since this is for thousands."""
+    def _head(self, name: str, state: str) -> dict[str, str] | str | None:
+        """Return the header's texts of a job file, unchecked, since this is for thousands; or what
+        is wrong with the file; None if it has gone."""
+        fault = job_name_fault(name)
+        if fault:
+            return f"it can't be a job's name: {fault}"
         found = read_job(self._spool, DIRECTORY_OF[state], name, limit=_HEAD_BYTES)
         if not isinstance(found, JobBytes):
-            return {}
+            return found.message if found else None
         return {
             key.decode("ascii"): value.decode("utf-8", "replace")
             for _, key, value in read_header(found.data).lines

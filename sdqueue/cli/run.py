@@ -16,7 +16,7 @@ from sdqueue.cli.watching import Watch, settled_state_of
 from sdqueue.spool.eventread import Follower, Record
 from sdqueue.spool.runs import read_record, runs
 from sdqueue.words.errors import SdqueueError, UsageError
-from sdqueue.words.names import SUFFIX, unit_of_job
+from sdqueue.words.names import SUFFIX
 
 ALIVE = ("running", "queued")
 
@@ -88,7 +88,7 @@ def _follow(place: Place, name: str, watch: Watch, follower: Follower, began_sec
 
 def _output(place: Place, name: str, since_sec: float) -> Output | None:
     try:
-        return Output(journal.output_of(place, unit_of_job(name)), since_sec)
+        return Output(journal.output_of(place, name), since_sec)
     except OSError:
         remark(str(journal.missing()))
         return None

@@ -7,6 +7,7 @@ that are shown are read.
 import os
 import time
 from collections.abc import Sequence
+from heapq import nsmallest
 from typing import TYPE_CHECKING, NamedTuple
 
 from sdqueue.cli.exits import FAILED, OK
@@ -125,7 +126,8 @@ def run(args: Arguments) -> int:
 def overall(place: Place) -> Overall:
     """Look at the queue."""
     spool = place.spool
-    queued = sorted(list_names(spool, "queued"), key=sort_key)
+    queued = list_names(spool, "queued")
+    queued = nsmallest(ASKED_MAX + 1, queued, key=sort_key)
     told = _ask(place, list_names(spool, "running"), queued)
     rows = _rows(place, told, queued)
     return Overall(
@@ -289,7 +291,7 @@ def _jobs(place: Place, args: Arguments) -> int:
         for job, chain in zip(jobs, chains, strict=True):
             lines += [*([""] if lines else []), *lines_of(job, style=colours())]
             lines += ["", *chain_lines(chain, legend=True)] if job["state"] == "queued" else []
-            log = last_lines(place, str(job["unit"]), LOG_LINES)
+            log = last_lines(place, str(job["name"]), LOG_LINES)
             lines += ["", *map(safe, log)] if log else []
         print_lines(lines, pager=not args.no_pager)
     busy = any(job["state"] == "running" for job in jobs)

@@ -307,21 +307,20 @@ def test_logs_asks_journalctl_for_the_unit_or_for_one_runs_invocation(
     env = {"PATH": f"{fake.parent}:{os.environ['PATH']}"}
     record = five.spool / "runs/f/1/run.json"
     record.parent.mkdir()
-    record.write_text(json.dumps({"invocation": "ab" * 16}))
-    assert five("logs", "f", "-f", env=env).lines == [
-        "--follow",
-        "--user-unit=sdqueue-job-f.service",
-    ]
-    assert five("logs", "--run=1", "--json=short", "f", env=env).lines == [
-        "--output=json",
-        "--quiet",
-        f"_SYSTEMD_INVOCATION_ID={'ab' * 16}",
-        "+",
-        f"USER_INVOCATION_ID={'ab' * 16}",
-    ]
-    assert (
-        five("logs", "--run", "-2", "f", env=env).lines[0] == f"_SYSTEMD_INVOCATION_ID={'ab' * 16}"
+    record.write_text(json.dumps({"invocation": "ab" * 16, "start": 0.5}))
+    whole = " ".join(five("logs", "f", "-f", env=env).lines)
+    mine = f"_UID={os.geteuid()}"
+    assert whole == (
+        f"--follow _SYSTEMD_USER_UNIT=sdqueue-job-f.service {mine}"
+        f" + SYSLOG_IDENTIFIER=f _TRANSPORT=stdout {mine} + USER_UNIT=sdqueue-job-f.service {mine}"
     )
+    one = " ".join(five("logs", "--run=1", "--json=short", "f", env=env).lines)
+    assert one == (
+        "--output=json --quiet --since=@0.500000 --until=@1.000000"
+        f" _SYSTEMD_INVOCATION_ID={'ab' * 16} + USER_INVOCATION_ID={'ab' * 16}"
+        f" + SYSLOG_IDENTIFIER=f _TRANSPORT=stdout {mine}"
+    )
+    assert five("logs", "--run", "-2", "f", env=env).lines[0] == "--since=@0.500000"
     missing = five("logs", "--run", "9", "f", env=env)
     assert (missing.status, "its runs are 1, 2" in missing.err) == (4, True)
 
