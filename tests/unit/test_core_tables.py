@@ -66,6 +66,10 @@ def impossible() -> set[tuple[Phase | None, type]]:
     }
 
 
+def _by_name(pair: tuple[Phase | None, type]) -> tuple[str, str]:
+    return (str(pair[0]), pair[1].__name__)
+
+
 def test_every_phase_and_event_is_a_transition_or_ignored_or_impossible_for_a_reason() -> None:
     events = ev.JobEvent.__args__
     everything = {(phase, event) for phase in ALL_PHASES for event in events}
@@ -78,9 +82,7 @@ def test_no_pair_of_phase_and_event_is_two_of_these() -> None:
     assert not IGNORED & impossible()
 
 
-@pytest.mark.parametrize(
-    ("phase", "event"), sorted(impossible(), key=lambda pair: (str(pair[0]), pair[1].__name__))
-)
+@pytest.mark.parametrize(("phase", "event"), sorted(impossible(), key=_by_name))
 def test_what_is_impossible_is_refused_loudly(phase: Phase | None, event: type) -> None:
     state = new_state(Config())
     if phase:
