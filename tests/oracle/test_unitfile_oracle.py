@@ -74,7 +74,7 @@ def agree(seed: int, version: int, image: Path | None) -> None:
     with open_directory() as root:
         maker = Maker(random.Random(seed), root)
         wanted = maker.fill()
-        theirs = ask(maker.path(), TOP, image)
+        theirs = ask(maker.path(), image)
         units = UnitSet(Tree("", maker.path()), HOST, version=version)
         for name in (TOP, *wanted):
             unit = units.get(name)

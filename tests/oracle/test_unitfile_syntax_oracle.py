@@ -63,7 +63,7 @@ def test_odd_files_are_read_as_systemd_reads_them(seed: int) -> None:
         for name, text in texts.items():
             Path(root, name).write_bytes(text)
         Path(root, TOP).write_text(f"[Unit]\nWants={' '.join(names)}\n")
-        theirs = ask([str(root)], TOP)
+        theirs = ask([str(root)])
         units = UnitSet(Tree("", (str(root),)), Host(), version=252)
         for name in names:
             unit = units.get(name)

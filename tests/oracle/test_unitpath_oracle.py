@@ -70,7 +70,7 @@ def test_specifiers_say_what_systemd_says_of_this_machine(name: str) -> None:
         file = f"{name.partition('@')[0]}@.target" if "@" in name else name
         (root / file).write_text(f"[Unit]\nDescription={text}\n")
         (root / TOP).write_text(f"[Unit]\nWants={name}\n")
-        said = ask_text([str(root)], TOP)
+        said = ask_text([str(root)])
         start = said.index(f"Unit {name}:\n")
         theirs = said[start:].splitlines()[1].removeprefix("\t\tDescription: ")
         fragment = str(root / file)

@@ -15,6 +15,9 @@ BINARY = Path("/usr/lib/systemd/systemd")
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 KINDS = ("Wants", "PartOf", "BindsTo", "Conflicts", "PropagatesReloadTo")
 TOP = "zz-all.target"
+# Started instead of TOP, which it only names: nothing that is made here can get in its way.
+PROBE = "zz.automount"
+PROBE_TEXT = f"[Unit]\nDefaultDependencies=no\nAfter={TOP}\n[Automount]\nWhere=/zz\n"
 # What is mounted inside goes with the namespace; v258 and later insist on a cgroup2 mount.
 _IN_IMAGE = """
 set -e
@@ -48,24 +51,25 @@ class Seen:
     edges: dict[str, set[str]] = field(default_factory=dict)
 
 
-def ask(path: Sequence[str], target: str, image: Path | None = None) -> dict[str, Seen]:
-    """Load `target` with this search path and return every unit that systemd then knows."""
-    return parse(ask_text(path, target, image))
+def ask(path: Sequence[str], image: Path | None = None) -> dict[str, Seen]:
+    """Load TOP with this search path and return every unit that systemd then knows."""
+    return parse(ask_text(path, image))
 
 
-def ask_text(path: Sequence[str], target: str, image: Path | None = None) -> str:
-    """Load `target` with this search path and return all that systemd prints.
+def ask_text(path: Sequence[str], image: Path | None = None) -> str:
+    """Load TOP with this search path and return all that systemd prints.
 
     An `image` is an unpacked system whose systemd is asked; it sees the directory that the search
     path lies in where that is here.
     """
+    Path(path[0], PROBE).write_text(PROBE_TEXT)
     environ = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "SYSTEMD_UNIT_PATH": ":".join(path),
         "SYSTEMD_LOG_TARGET": "console",
         "SYSTEMD_LOG_LEVEL": "err",
     }
-    argv = [str(BINARY), "--test", "--system", f"--unit={target}"]
+    argv = [str(BINARY), "--test", "--system", f"--unit={PROBE}"]
     argv = [*(NOBODY if os.geteuid() == 0 else ()), *argv]
     if image:
         enter = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _IN_IMAGE, "sh"]
