@@ -4,7 +4,7 @@ import pytest
 
 from sdqueue.boot.graph import INVERSE, KINDS, Kind
 from sdqueue.boot.loading import Loaded, Manager, MountPoint, build, unit_of_mount
-from sdqueue.boot.loading.queue import prefixes
+from sdqueue.boot.loading.mountneeds import prefixes
 from sdqueue.boot.loading.settings import DEPENDENCY_KEYS, HANDLERS
 from sdqueue.boot.loading.table import DEFAULTS, defaults
 from sdqueue.unitfile.load import UnitSet

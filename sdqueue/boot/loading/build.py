@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from sdqueue.boot.graph import Graph, Kind, Node
 from sdqueue.boot.loading.manager import Manager, MountPoint
-from sdqueue.boot.loading.queue import Entry, Load, Loading, Unsure, mount_name
-from sdqueue.boot.loading.types import is_perpetual, mount_dependencies, read
+from sdqueue.boot.loading.mountneeds import mount_name
+from sdqueue.boot.loading.queue import Entry, Load, Loading, Unsure
+from sdqueue.boot.loading.storage import mount_dependencies
+from sdqueue.boot.loading.types import is_perpetual, read
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
 

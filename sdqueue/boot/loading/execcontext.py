@@ -6,9 +6,11 @@ and service_fix_stdio(), src/core/service.c.
 
 from dataclasses import dataclass
 
-from sdqueue.boot.graph import Kind, Origin
-from sdqueue.boot.loading import values
+import sdqueue.boot.loading.values as values
+from sdqueue.boot.graph import Kind
+from sdqueue.boot.loading.mountneeds import need_mounts
 from sdqueue.boot.loading.queue import Entry, Loading, MountsKind
+from sdqueue.boot.loading.values import implicit
 from sdqueue.unitfile.split import boolean
 from sdqueue.unitfile.unit import Setting
 from sdqueue.words import unitname
@@ -60,13 +62,6 @@ _TMP = {True: "connected", False: "no", None: ""}
 AFTER: tuple[Kind, ...] = ("After",)
 AFTER_WANTS: tuple[Kind, ...] = ("After", "Wants")
 AFTER_REQUIRES: tuple[Kind, ...] = ("After", "Requires")
-
-
-def implicit(setting: Setting | None, note: str) -> Origin:
-    """Return the origin of a dependency that a setting, or the lack of one, brings."""
-    if setting is None:
-        return Origin("implicit", note=note, word="file")
-    return Origin("implicit", setting.place.file, setting.place.line, note, "file")
 
 
 def add_dependencies(loading: Loading, entry: Entry) -> None:
@@ -125,7 +120,7 @@ def _contradicts_itself(loading: Loading, entry: Entry) -> bool:
 
 
 def _mounts(loading: Loading, entry: Entry, kind: MountsKind, path: str, s: Setting) -> None:
-    loading.need_mounts(entry, kind, path, implicit(s, f"{s.key}= is below {path}"))
+    need_mounts(loading, entry, kind, path, implicit(s, f"{s.key}= is below {path}"))
 
 
 def _working_directory(loading: Loading, entry: Entry, section: str) -> None:
@@ -144,7 +139,7 @@ def _working_directory(loading: Loading, entry: Entry, section: str) -> None:
     wants = loading.manager.version >= WANTS_MOUNTS_SINCE
     if path and (wants or not optional):
         origin = implicit(said, f"WorkingDirectory= is below {path}")
-        loading.need_mounts(entry, "Wants" if optional else "Requires", path, origin)
+        need_mounts(loading, entry, "Wants" if optional else "Requires", path, origin)
 
 
 def _root_file_system(loading: Loading, entry: Entry, section: str) -> Setting | None:
@@ -184,7 +179,7 @@ def _private_tmp(loading: Loading, entry: Entry, section: str, *, rooted: bool) 
         if choice == "connected":
             origin = implicit(setting, f"{setting.key}= needs /tmp" if setting else "")
             loading.state(entry, AFTER_WANTS, "tmp.mount", origin)
-            loading.need_mounts(entry, "Requires", "/var/tmp", origin)
+            need_mounts(loading, entry, "Requires", "/var/tmp", origin)
             loading.state(entry, AFTER, "systemd-tmpfiles-setup.service", origin)
         return
     if setting is None:
@@ -192,11 +187,11 @@ def _private_tmp(loading: Loading, entry: Entry, section: str, *, rooted: bool) 
     tmp, var_tmp = _early(loading, entry, choice, rooted=rooted)
     origin = implicit(setting, f"{setting.key}= needs /tmp")
     if tmp == "connected":
-        loading.need_mounts(entry, "Wants", "/tmp", origin)
+        need_mounts(loading, entry, "Wants", "/tmp", origin)
     if var_tmp == "connected":
-        loading.need_mounts(entry, "Wants", "/var/tmp", origin)
+        need_mounts(loading, entry, "Wants", "/var/tmp", origin)
     elif var_tmp == "disconnected" and not rooted:
-        loading.need_mounts(entry, "Wants", "/var", origin)
+        need_mounts(loading, entry, "Wants", "/var", origin)
     if "connected" in (tmp, var_tmp):
         loading.state(entry, AFTER, "systemd-tmpfiles-setup.service", origin)
 

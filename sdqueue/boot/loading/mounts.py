@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sdqueue.boot.loading import values
+import sdqueue.boot.loading.values as values
 from sdqueue.boot.loading.queue import Entry, Loading
 from sdqueue.boot.loading.table import Trait
 from sdqueue.words import unitname

@@ -17,13 +17,12 @@ to be aliases lead to the same entry from the start, where systemd merges two st
 order stays the same, since a stub of each name is queued.
 
 Re-enacts manager_load_unit_prepare(), manager_dispatch_load_queue() and
-manager_dispatch_target_deps_queue(), src/core/manager.c; unit_add_dependency(),
-unit_require_mounts_for(), unit_add_mount_dependencies(), unit_add_default_target_dependency(),
-src/core/unit.c, v252.
+manager_dispatch_target_deps_queue(), src/core/manager.c; unit_add_dependency() and
+unit_add_default_target_dependency(), src/core/unit.c, v252.
 Differs: units are never unloaded, and a unit is loaded once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -37,7 +36,6 @@ from sdqueue.words.problem import Problem
 from sdqueue.words.unitname import NameKind
 
 MountsKind = Literal["Requires", "Wants"]
-MOUNTS_KINDS: tuple[MountsKind, ...] = ("Requires", "Wants")
 CAN_TRIGGER = frozenset({"automount", "path", "socket", "timer"})
 CANNOT_FAIL = frozenset({"device", "slice"})
 HAS_CGROUP = frozenset({"service", "mount", "swap", "socket", "slice", "scope"})
@@ -83,7 +81,10 @@ class Unsure:
 
 @dataclass(slots=True)
 class Loading:
-    """All entries, the queues, and the graph that grows; `load` returns the unit of any name."""
+    """All entries, the queues, and the graph that grows; `load` returns the unit of any name.
+
+    `needing` says who needs what is mounted at a path (`mountneeds`).
+    """
 
     load: Load
     manager: Manager
@@ -98,7 +99,7 @@ class Loading:
     _queue: list[tuple[Entry, str]] = field(default_factory=list)
     _dispatching: bool = False
     _targets: list[Entry] = field(default_factory=list)
-    _needing: dict[tuple[MountsKind, str], dict[Entry, None]] = field(default_factory=dict)
+    needing: dict[tuple[MountsKind, str], dict[Entry, None]] = field(default_factory=dict)
 
     def known(self, name: str) -> Entry | None:
         """Return the entry of a name that has been named before."""
@@ -208,50 +209,6 @@ class Loading:
         """Keep a warning about a place."""
         self.problems.append(Problem(origin.file, origin.line, message, "warning"))
 
-    def need_mounts(self, entry: Entry, kind: MountsKind, path: str, origin: Origin) -> None:
-        """Let a unit need what is mounted at or above an absolute path; said twice, first counts.
-
-        Re-enacts unit_add_mounts_for(), src/core/unit.c, v262.
-        """
-        path = unitname.simplify_path(path)
-        wanted = entry.mounts_for.setdefault(kind, {})
-        if path in wanted or not unitname.path_is_normalized(path):
-            return
-        wanted[path] = origin
-        for prefix in prefixes(path):
-            self._needing.setdefault((kind, prefix), {})[entry] = None
-
-    def add_mount_dependencies(self, entry: Entry) -> None:
-        """State what a unit needs of mount units that are loaded, and queue those that aren't."""
-        for kind, wanted in entry.mounts_for.items():
-            for path, origin in wanted.items():
-                for prefix in prefixes(path):
-                    self._need_one(entry, kind, prefix, origin)
-
-    def _need_one(self, entry: Entry, kind: MountsKind, prefix: str, origin: Origin) -> None:
-        name = mount_name(prefix)
-        mount = self._names.get(name) if name else None
-        if mount is None:
-            if name:
-                self.prepare(name)
-        elif mount is not entry and mount.load_state == "loaded":
-            self._need_mount(entry, kind, mount, origin)
-
-    def _need_mount(self, entry: Entry, kind: MountsKind, mount: Entry, origin: Origin) -> None:
-        self.add(entry, "After", mount, origin)
-        if mount.unit.fragment_file is not None:
-            self.add(entry, kind, mount, origin)
-
-    def serve_mounts(self, mount: Entry, where: str) -> None:
-        """State, for the units that are loaded and need this mount, that they do."""
-        prefix = "" if where == "/" else where
-        for kind in MOUNTS_KINDS:
-            for other in self._needing.get((kind, prefix), ()):
-                if other.load_state == "loaded" and other is not mount:
-                    origin = _need_of(other, kind, prefix)
-                    path = Origin("implicit", origin.file, origin.line, origin.note, "path")
-                    self._need_mount(other, kind, mount, path)
-
     def order_now(self, target: Entry) -> None:
         """Order a target after what it pulls in as far as that is loaded, PartOf= counted too.
 
@@ -315,35 +272,6 @@ def resolve_template(unit: str, name: str) -> str | None:
         return unitname.with_instance(name, instance)
     except ValueError:
         return None
-
-
-@lru_cache(maxsize=65536)
-def prefixes(path: str) -> tuple[str, ...]:
-    """Return a path and all above it, the root as ""."""
-    return tuple(_prefixes(path))
-
-
-def _prefixes(path: str) -> Iterator[str]:
-    path = path.rstrip("/")
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
-    yield ""
-
-
-@lru_cache(maxsize=65536)
-def mount_name(path: str) -> str | None:
-    """Return the mount unit of a path, None where no unit could be named so."""
-    try:
-        return unitname.from_path(path or "/", "mount")
-    except ValueError:
-        return None
-
-
-def _need_of(entry: Entry, kind: MountsKind, prefix: str) -> Origin:
-    """Return the first need of a unit that lies at or below a path."""
-    wanted = entry.mounts_for[kind]
-    return next(o for path, o in wanted.items() if path == prefix or path.startswith(f"{prefix}/"))
 
 
 _PULLING: tuple[Kind, ...] = ("Wants", "Requires", "BindsTo", "Requisite", "Upholds", "PartOf")

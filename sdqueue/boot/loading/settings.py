@@ -11,8 +11,9 @@ src/core/load-dropin.c, v252.
 
 from collections.abc import Callable, Iterable
 
+import sdqueue.boot.loading.values as values
 from sdqueue.boot.graph import Kind, Origin
-from sdqueue.boot.loading import values
+from sdqueue.boot.loading.mountneeds import need_mounts
 from sdqueue.boot.loading.queue import HAS_CGROUP, Entry, Loading, MountsKind
 from sdqueue.unitfile.specifier import repeats_instance
 from sdqueue.unitfile.split import words
@@ -107,7 +108,7 @@ def _mounts_for(loading: Loading, entry: Entry, setting: Setting, origin: Origin
         if path:
             note = f"{setting.key}={path}"
             needed = Origin("implicit", origin.file, origin.line, note, "file")
-            loading.need_mounts(entry, kind, path, needed)
+            need_mounts(loading, entry, kind, path, needed)
 
 
 def _slice(loading: Loading, entry: Entry, setting: Setting, origin: Origin) -> None:

@@ -6,6 +6,7 @@ ignores (a bad path, an unknown word) is passed over here too; saying so is the 
 
 from collections.abc import Iterator
 
+from sdqueue.boot.graph import Origin
 from sdqueue.unitfile.specifier import FULL_SPECIFIERS, NAME_SPECIFIERS, Host, expand
 from sdqueue.unitfile.split import boolean, strv
 from sdqueue.unitfile.unit import Setting, Unit
@@ -104,3 +105,10 @@ def tuples(settings: list[Setting]) -> Iterator[tuple[str, Setting]]:
     for setting in settings:
         for word in strv(setting.value):
             yield word, setting
+
+
+def implicit(setting: Setting | None, note: str) -> Origin:
+    """Return the origin of a dependency that a setting, or the lack of one, brings."""
+    if setting is None:
+        return Origin("implicit", note=note, word="file")
+    return Origin("implicit", setting.place.file, setting.place.line, note, "file")
