@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graph_oracle import DumpedUnit, Systemd
+from graph_oracle import GUEST_UNITS, Dump, DumpedUnit, Systemd
 
 from sdqueue.boot.graph import INVERSE, KINDS, Graph, Node, Origin
 
@@ -87,11 +87,16 @@ class Installed:
     unit_path: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.unit_path = (f"{self.root}/{ETC}", f"{self.root}{STOCK}")
+        top = GUEST_UNITS if self.systemd.tree else self.root
+        self.unit_path = (f"{top}/{ETC}", f"{top}{STOCK}")
+
+    def _ask(self, target: str, log_level: str = "info") -> Dump:
+        units = self.root if self.systemd.tree else None
+        return self.systemd.run(self.unit_path, target, units=units, log_level=log_level)
 
     def draw(self) -> Draw:
         """Ask once."""
-        dump = self.systemd.run(self.unit_path, self.target, log_level="debug")
+        dump = self._ask(self.target, "debug")
         error = ERROR.search(dump.log)
         return Draw(
             frozenset(VICTIM.findall(dump.log)),
@@ -105,7 +110,7 @@ class Installed:
         """The graph of everything that the case's target loads, mounts of this machine included."""
         probe = self.root / ETC / PROBE
         probe.write_text(f"[Unit]\nDefaultDependencies=no\nAfter={self.target}\n")
-        dump = self.systemd.run(self.unit_path, PROBE)
+        dump = self._ask(PROBE)
         probe.unlink()
         assert dump.exit_status == 0, dump.log
         return graph_of(dump.units, {"default.target", "multi-user.target", "graphical.target"})
@@ -113,15 +118,16 @@ class Installed:
 
 @contextmanager
 def installed(case: Case, systemd: Systemd | None = None) -> Iterator[Installed]:
-    """Put a case into a fresh root with this machine's stock units."""
+    """Put a case into a fresh root with the stock units of that systemd, or of this machine's."""
+    systemd = systemd or Systemd()
     root = Path(tempfile.mkdtemp(prefix="sdqueue-oracle-"))
     try:
         root.chmod(0o755)
-        shutil.copytree(STOCK, f"{root}{STOCK}", symlinks=True)
+        shutil.copytree(f"{systemd.tree or ''}{STOCK}", f"{root}{STOCK}", symlinks=True)
         shutil.copytree(case.units, root / ETC, symlinks=True, dirs_exist_ok=True)
         _install(case, root)
-        _readable(root)
-        yield Installed(root, systemd or Systemd(), case.target)
+        _readable(root, GUEST_UNITS if systemd.tree else str(root))
+        yield Installed(root, systemd, case.target)
     finally:
         shutil.rmtree(root)
 
@@ -140,7 +146,7 @@ def _install(case: Case, root: Path) -> None:
         (etc / link).symlink_to(to)
 
 
-def _readable(root: Path) -> None:
+def _readable(root: Path, seen_as: str) -> None:
     """Point absolute links into the root, where the search path is; let nobody read it all."""
     for folder, names, files in os.walk(root):
         Path(folder).chmod(0o755)
@@ -152,7 +158,7 @@ def _readable(root: Path) -> None:
             to = to.replace("/usr/usr/", "/usr/", 1)
             if to.startswith("/") and to != "/dev/null":
                 path.unlink()
-                path.symlink_to(f"{root}{to}")
+                path.symlink_to(f"{seen_as}{to}")
 
 
 def graph_of(units: dict[str, DumpedUnit], isolatable: set[str]) -> Graph:

@@ -5,6 +5,7 @@ The graph is systemd's too, so that only what `sdqueue.boot` makes of it is judg
 
 import os
 from collections.abc import Iterable
+from functools import cache
 from math import sqrt
 
 import pytest
@@ -14,16 +15,22 @@ from oracle import Case, Draw, Installed, cases, installed
 from sdqueue.boot.activate import activate, boot_mode
 from sdqueue.boot.draws import Outlook, outlook
 from sdqueue.boot.graph import Graph
+from tests.harness import images
+from tests.harness.tools import require
 
-DRAWS = int(os.environ.get("SDQUEUE_DRAWS", "8"))
-HERE = Systemd()
+DRAWS = int(os.environ.get("SDQUEUE_DRAWS", "4"))
+VERSIONS = tuple(images.SUITES)
+RECORDED_ON = "252"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _systemd() -> None:
-    if why := HERE.why_not():
-        assert os.environ.get("CI") != "true", why
-        pytest.skip(why)
+@cache
+def judge(version: str) -> Systemd:
+    """The systemd of that version; the test is skipped where there can't be one."""
+    require(images.missing(version))
+    root = images.root_of(version)
+    systemd = Systemd(None if str(root) == "/" else root)
+    require(systemd.why_not())
+    return systemd
 
 
 def _mode(case: Case, graph: Graph) -> str:
@@ -36,14 +43,16 @@ def _look(case: Case, here: Installed) -> tuple[Graph, Outlook]:
         graph,
         graph.id(case.target),
         mode=_mode(case, graph),  # type: ignore[arg-type]
-        version=HERE.version(),
+        version=here.systemd.version(),
     )
     return graph, found
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
-def test_systemd_never_does_what_was_not_foreseen(case: Case) -> None:
-    with installed(case) as here:
+def test_systemd_never_does_what_was_not_foreseen(case: Case, version: str) -> None:
+    systemd = judge(version)
+    with installed(case, systemd) as here:
         graph, ours = _look(case, here)
         draws = [here.draw() for _ in range(DRAWS)]
     for draw in draws:
@@ -52,7 +61,7 @@ def test_systemd_never_does_what_was_not_foreseen(case: Case) -> None:
         assert draw.conflicting <= ours.p_conflicting.keys()
         assert not draw.error or draw.error in ours.errors
         assert bool(ours.loops) == bool(draw.victims) or draw.error
-        _same_jobs(case, graph, ours, draw)
+        _same_jobs(case, graph, ours, draw, systemd.version())
     if ours.fatal:
         assert all(draw.error for draw in draws)
 
@@ -62,12 +71,12 @@ def _units(jobs: Iterable[str]) -> set[str]:
     return {job.rpartition("/")[0] for job in jobs}
 
 
-def _same_jobs(case: Case, graph: Graph, ours: Outlook, draw: Draw) -> None:
+def _same_jobs(case: Case, graph: Graph, ours: Outlook, draw: Draw, version: int) -> None:
     """What is queued differs from a draw of ours by no more than what luck decides."""
     if draw.error:
         return
     mode = _mode(case, graph)
-    mine = activate(graph, graph.id(case.target), mode=mode, version=HERE.version())  # type: ignore[arg-type]
+    mine = activate(graph, graph.id(case.target), mode=mode, version=version)  # type: ignore[arg-type]
     by_luck = {
         job.rpartition("/")[0]
         for job in (*ours.p_lost, *ours.p_conflicting)
@@ -77,10 +86,9 @@ def _same_jobs(case: Case, graph: Graph, ours: Outlook, draw: Draw) -> None:
     assert differing <= by_luck
 
 
-@pytest.mark.skipif(HERE.why_not() != "" or HERE.version() != 252, reason="recorded on 252")
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_the_odds_are_those_of_a_hundred_recorded_runs(case: Case) -> None:
-    with installed(case) as here:
+    with installed(case, judge(RECORDED_ON)) as here:
         _, ours = _look(case, here)
     recorded = case.expected["deleted"]
     runs = case.expected["runs"]
