@@ -158,6 +158,13 @@ def test_a_long_or_hostile_value_is_not_repeated_in_the_error() -> None:
     assert len(str(caught.value)) < 200
 
 
+@pytest.mark.parametrize(("signature", "value"), [("y", 256), ("i", -(2**31) - 1), ("t", 2**64)])
+def test_a_number_out_of_range_is_told_the_range(signature: str, value: int) -> None:
+    low, high = wire._INTEGERS[signature]
+    with pytest.raises(UsageError, match=f"must be from {low} to {high}"):
+        wire.encode(signal_of(signature, value))
+
+
 @pytest.mark.parametrize("big_endian", [False, True])
 def test_the_length_of_a_message_is_read_in_its_own_byte_order(big_endian: bool) -> None:
     order = ">" if big_endian else "<"
