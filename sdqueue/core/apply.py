@@ -345,7 +345,8 @@ def _settled(state: QueueState, job: Job, event: ev.Settled, now_sec: float) -> 
     actions: list[Action] = [_log_end(job, action, now_sec)]
     back = isinstance(action, Settle) and action.to is JobState.QUEUED
     if back and not event.superseded:
-        return actions + _queue_again(state, job, action.memory, now_sec)  # type: ignore[union-attr]
+        actions += _queue_again(state, job, action.memory, now_sec)  # type: ignore[union-attr]
+        return actions + ask_gates(state, now_sec)
     if not back:
         state.ended[job.name] = _END_STATES.get(type(action)) or action.to  # type: ignore[union-attr]
     if again:

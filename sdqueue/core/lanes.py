@@ -8,7 +8,14 @@ from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Log
 from sdqueue.core.line import Line
 from sdqueue.core.model import Code, LaneState, Phase, QueueState
-from sdqueue.core.placing import place, refuse, reopen_gates, replace_successors, ring
+from sdqueue.core.placing import (
+    place,
+    put_back,
+    refuse,
+    reopen_gates,
+    replace_successors,
+    ring,
+)
 from sdqueue.core.spec import Lane
 from sdqueue.words import names
 
@@ -25,7 +32,7 @@ def _file_ended(state: QueueState, event: ev.FileEnded, now_sec: float) -> list[
 
 def _unit_seen(state: QueueState, event: ev.UnitSeen, _now_sec: float) -> list[Action]:
     if lane := state.lanes.get(event.lane):
-        lane.occupants[event.unit] = event.job
+        lane.occupants.setdefault(event.unit, event.job)
     return []
 
 
@@ -136,7 +143,9 @@ def _relaned(old: LaneState | None, lane: Lane) -> LaneState:
 
 
 def _tick(state: QueueState, _event: ev.Tick, now_sec: float) -> list[Action]:
-    actions = ring(state, now_sec)
+    actions = put_back(state, now_sec) if now_sec < state.clock_sec else []
+    state.clock_sec = now_sec
+    actions += ring(state, now_sec)
     latest = now_sec + state.config.recheck_usec / 1e6
     for lane in state.lanes.values():
         # A clock that was set back must not put off what was due within the interval.

@@ -222,7 +222,8 @@ class QueueState:
     `ended` holds the state of jobs whose file lies in done/, failed/ or parked/. `successors` are
     the names that wait after a name. `timers` is a heap of (unix seconds, job). `asked` are the
     names whose checks or memory are being looked at, with the lane that asks: a name is asked one
-    question at a time, so that an answer can't be taken for another's.
+    question at a time, so that an answer can't be taken for another's. `clock_sec` is the time of
+    the last tick.
     """
 
     config: Config
@@ -232,6 +233,7 @@ class QueueState:
     successors: dict[str, set[str]] = field(default_factory=dict)
     timers: list[tuple[float, str]] = field(default_factory=list)
     asked: dict[str, str] = field(default_factory=dict)
+    clock_sec: float = 0.0
     halt: Reason | None = None
 
 

@@ -114,6 +114,7 @@ def announce(job: Job, wait: Reason) -> list[Action]:
 def enter(state: QueueState, job: Job, now_sec: float) -> list[Action]:
     """Take a job into the queue, and let those that come after it know."""
     state.jobs[job.name] = job
+    _cap_retry(job, now_sec)
     for name in _predecessors(job):
         state.successors.setdefault(name, set()).add(job.name)
     return place(state, job, now_sec) + replace_successors(state, job.name, now_sec)
@@ -225,3 +226,21 @@ def ring(state: QueueState, now_sec: float) -> list[Action]:
         if job and job.phase is Phase.ASIDE and job.wait and job.wait.until_sec:
             actions += place(state, job, now_sec)
     return actions
+
+
+def put_back(state: QueueState, now_sec: float) -> list[Action]:
+    """Shorten waits that a clock that was set back would make longer than they were meant to be."""
+    actions: list[Action] = []
+    for job in list(state.jobs.values()):
+        if job.phase is not Phase.ASIDE or not job.wait or not job.wait.until_sec:
+            continue
+        _cap_retry(job, now_sec)
+        actions += place(state, job, now_sec)
+    return actions
+
+
+def _cap_retry(job: Job, now_sec: float) -> None:
+    """Let no retry be further off than RETRY_DELAY, whatever the clock said when it was set."""
+    latest = now_sec + (job.spec.retry_delay_usec / 1e6 if job.spec else 0.0)
+    if job.memory.retry_sec > latest:
+        job.memory = replace(job.memory, retry_sec=latest)

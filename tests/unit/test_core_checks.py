@@ -155,6 +155,22 @@ def test_gates_are_asked_again_when_a_job_ends_but_not_more_than_once_a_second()
     assert checks(queue.wait(1.5)) == [("g",)]
 
 
+def test_gates_are_asked_again_after_a_run_that_will_be_tried_again() -> None:
+    queue = Queue()
+    queue.add(job("m", memory=NEED), job("n", lane="net", retry_delay_usec=3_600_000_000))
+    queue.tell(ev.Measured("m", SHORT))
+    queue.now += 5
+    assert only(Measure, queue.run("n", FAILED)) == [Measure("m")]
+
+
+def test_a_unit_that_is_seen_keeps_the_name_of_its_job() -> None:
+    queue = Queue()
+    queue.add(job("a"))
+    queue.begin("a")
+    queue.tell(ev.UnitSeen("cpu", names.unit_of_job("a")))
+    assert queue.state.lanes["cpu"].occupants == {names.unit_of_job("a"): "a"}
+
+
 def test_the_skips_of_one_pass_do_not_have_the_gates_asked_for_each() -> None:
     queue = Queue()
     specs = [job(f"j{n:03}", done_if="x", requires="y") for n in range(223)]

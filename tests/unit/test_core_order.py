@@ -9,7 +9,7 @@ from core_queue import DONE, FAILED, STOPPED, Queue, job, lanes, started
 
 from sdqueue.core import events as ev
 from sdqueue.core.line import Line, Rank
-from sdqueue.core.model import Code, JobState, Reason
+from sdqueue.core.model import Code, JobState, Memory, Reason
 from sdqueue.core.plan import lane_order, plan, reason
 from sdqueue.core.spec import JobSpec, Lane
 
@@ -167,6 +167,18 @@ def test_not_before_and_retry_delay_end_by_themselves() -> None:
     assert queue.code("a") == "retry-delay"
     assert not started(queue.wait(49))
     assert started(queue.wait(1)) == ["a"]
+
+
+def test_a_clock_set_back_by_hours_does_not_make_a_retry_wait_for_hours() -> None:
+    queue = Queue()
+    queue.add(job("a", retry_delay_usec=50_000_000))
+    queue.run("a", FAILED)
+    queue.wait(1)
+    queue.wait(-7200)
+    assert queue.code("a") == "retry-delay"
+    assert started(queue.wait(50)) == ["a"]
+    queue.add(job("b", lane="net", retry_delay_usec=50_000_000), memory=Memory(1, 0, 9e9))
+    assert started(queue.wait(50)) == ["b"]
 
 
 def test_a_time_that_is_set_for_a_job_that_is_gone_does_nothing() -> None:
