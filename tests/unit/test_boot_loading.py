@@ -206,3 +206,32 @@ def test_dependencies_that_systemd_refuses_are_dropped_with_a_warning() -> None:
 def test_the_root_is_above_every_path() -> None:
     assert prefixes("/a/b/") == ("/a/b", "/a", "")
     assert prefixes("/") == ("",)
+
+
+NASTY = (
+    "", "%", "%i", "%f", "@.service", "a@.service", "..", "/", "//x/../y", "\0", "a" * 300, "-",
+    "x.slice", "é.service", "%I.service", "a-.slice", '"', "\\x2d.mount", "/" + "a" * 5000,
+)  # fmt: skip
+READ = {
+    "Unit": (*DEPENDENCY_KEYS, "RequiresMountsFor", "WantsMountsFor", "DefaultDependencies"),
+    "Service": ("Slice", "Sockets", "BusName", "StateDirectory", "LogNamespace", "RootImage",
+                "WorkingDirectory", "StandardOutput", "StandardInput", "PrivateTmp"),
+    "Socket": ("ListenStream", "ListenFIFO", "Service", "BindToDevice", "Slice", "Accept"),
+    "Timer": ("OnCalendar", "Unit", "Persistent"),
+    "Path": ("PathExists", "Unit"),
+    "Mount": ("What", "Where", "Type", "Options"),
+    "Swap": ("What", "Options"),
+    "Automount": ("Where",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [252, 256, 262])
+@pytest.mark.parametrize("name", ["a@i.service", "a.socket", "a.timer", "a.path", "a-b.mount",
+                                  "a.swap", "a.automount", "a-.slice", "a.target"])  # fmt: skip
+def test_no_value_of_a_setting_ends_the_loading(name: str, version: int) -> None:
+    section = name.rpartition(".")[2].capitalize()
+    for value in NASTY:
+        lines = [f"[Unit]\n{key}={value}\n" for key in READ["Unit"]]
+        lines += [f"[{section}]\n{key}={value}\n" for key in READ.get(section, ())]
+        loaded = load({name: "".join(lines)}, version=version)
+        assert name in loaded.graph.nodes
