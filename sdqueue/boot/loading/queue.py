@@ -222,6 +222,10 @@ class Loading:
                 self._note_part_of(target, other)
 
     def _note_part_of(self, target: Entry, other: Entry) -> None:
+        pulled = any(self.graph.has(target.name, kind, other.name) for kind in _PULLING[:-1])
+        wants_none = not other.unit.flag("Unit", "DefaultDependencies", default=True)
+        if pulled or wants_none or not other.unit.loaded:
+            return
         why = "PartOf= of a target orders it only if the other unit happens to be loaded before"
         self.unsure.append(Unsure(target.name, other.name, why))
 
