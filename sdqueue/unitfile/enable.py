@@ -196,7 +196,20 @@ class _Run:
             self._fail(place, f"Alias={name}: {wrong}")
         else:
             path = name if name.startswith("/") else f"{self.config_dir}/{name}"
-            self._link(info, path, place, force=False)
+            target = self._alias_target(info)
+            self._link(info, path, place, force=self._may_replace(path), target=target)
+
+    def _alias_target(self, info: Info) -> str:
+        """Return what an alias links to: from v256 on the link that brings it in."""
+        outside = info.path.rpartition("/")[0] not in self.files.search_path
+        return f"{self.config_dir}/{info.name}" if outside and self.version >= 256 else info.path
+
+    def _may_replace(self, path: str) -> bool:
+        """Say whether a link that leads nowhere is in the way, which counts as none since v253."""
+        entry = self.finder.at(path)
+        if entry is None or entry.kind is not Kind.LINK or self.version < 253:
+            return False
+        return self.files.status(entry) is Kind.MISSING
 
     def _wants(self, info: Info, key: str, suffix: str) -> None:
         """Re-enacts install_info_symlink_wants(), v252."""
@@ -239,12 +252,14 @@ class _Run:
         except InstallError:
             pass
 
-    def _link(self, info: Info, path: str, place: Place | None, *, force: bool) -> bool:
-        """Make a link to the unit's file; False where something else is in the way.
+    def _link(
+        self, info: Info, path: str, place: Place | None, *, force: bool, target: str = ""
+    ) -> bool:
+        """Make a link to `target`, the unit's file; False where something else is in the way.
 
         Re-enacts create_symlink(), src/shared/install.c, v252.
         """
-        text = info.path.removeprefix(self.root)
+        text = (target or info.path).removeprefix(self.root)
         entry = self.finder.at(path)
         there = entry.text if entry else ""
         same = bool(there) and self._equivalent(path, there, text)

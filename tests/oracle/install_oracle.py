@@ -8,6 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SYSTEMCTL = shutil.which("systemctl")
+_IN_IMAGE = """
+set -e
+image=$1; root=$2; shift 2
+mount --bind "$image" "$image"
+cd "$image"
+mount -t proc proc proc
+mount -t tmpfs -o mode=1777 tmpfs tmp
+mkdir -p "./$root"
+mount --bind "$root" "./$root"
+exec chroot . "$@"
+"""
 ETC, RUN, LIB = "etc/systemd/system", "run/systemd/system", "usr/lib/systemd/system"
 DIRECTORIES = (ETC, RUN, LIB)
 NAMES = (
@@ -131,11 +142,16 @@ def links(root: Path) -> dict[str, str]:
     return found
 
 
-def enable(root: Path, names: tuple[str, ...]) -> tuple[dict[str, str], str]:
-    """Run the real thing; return the links that are there afterwards, and what it said."""
-    assert SYSTEMCTL
+def enable(
+    root: Path, names: tuple[str, ...], image: Path | None = None
+) -> tuple[dict[str, str], str]:
+    """Run the real thing, or that of an image; return the links there are then, what it said."""
+    argv = ["/usr/bin/systemctl", f"--root={root}", "enable", "--", *names]
+    if image:
+        enter = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _IN_IMAGE, "sh"]
+        argv = [*enter, str(image), str(root), *argv]
     done = subprocess.run(
-        [SYSTEMCTL, f"--root={root}", "enable", "--", *names],
+        argv,
         env={"PATH": "/usr/sbin:/usr/bin", "SYSTEMD_LOG_LEVEL": "info"},
         capture_output=True,
         text=True,
