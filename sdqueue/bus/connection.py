@@ -418,7 +418,7 @@ class Bus:
 
 def sendable(text: str) -> str:
     """Return the text as a D-Bus string can hold it: no NUL, no lone surrogate, not endless."""
-    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()[:4096]
+    return str(wire.escaped(text))[:4096]
 
 
 def _result(reply: Message) -> tuple[object, ...]:

@@ -6,7 +6,8 @@ has (Introspectable, Properties, Peer); it must not know what the objects do.
 Every call that wants an answer gets exactly one, also when its handler raises, is cancelled, or
 returns what can't be sent. An SdqueueError is the caller's to read, under its own name. Any other
 exception is ours: it is logged here, once, and the caller learns that there was one and nothing
-else, no path and no traceback.
+else, no path and no traceback. Text that D-Bus can't carry, a NUL in somebody's file name, is told
+escaped: one odd job must not make a whole listing fail.
 """
 
 import asyncio
@@ -20,8 +21,8 @@ from typing import cast
 from sdqueue.bus.connection import Bus
 from sdqueue.bus.interface import Interface, Method, Property, SignalSpec, args, introspection_xml
 from sdqueue.bus.tree import Node, ObjectTree
-from sdqueue.bus.wire import Message, Variant
-from sdqueue.words.errors import BusError, SdqueueError
+from sdqueue.bus.wire import Message, Variant, escaped
+from sdqueue.words.errors import BusError, SdqueueError, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +85,11 @@ class Service:
     def emit(self, path: str, interface: Interface, signal: str, *body: object) -> None:
         """Emit a signal that `interface` declares."""
         spec = interface.signal(signal)
-        self.bus.emit(path, interface.name, signal, spec.signature, *body)
+        try:
+            self.bus.emit(path, interface.name, signal, spec.signature, *body)
+        except UsageError:
+            told = map(escaped, body)
+            self.bus.emit(path, interface.name, signal, spec.signature, *told)
 
     def changed(self, path: str, interface: Interface, *names: str) -> None:
         """Tell that properties of an object have new values, as each is declared to be told."""
@@ -139,12 +144,18 @@ class Service:
         try:
             values = _values(method, result)
             try:
-                self.bus.reply(message, method.out_signature, *values)
+                self._reply(message, method.out_signature, values)
             finally:
                 _close_given(method, values)
         except Exception as error:
             # What a handler returned can't be sent: its mistake, not the caller's.
             self._fail_inside(message, error)
+
+    def _reply(self, message: Message, signature: str, values: tuple[object, ...]) -> None:
+        try:
+            self.bus.reply(message, signature, *values)
+        except UsageError:
+            self.bus.reply(message, signature, *map(escaped, values))
 
     def _fail(self, message: Message, error: BaseException) -> None:
         if isinstance(error, _Refused):

@@ -296,6 +296,23 @@ def _marshal(message: Message, body: Sequence[object], fds: Sequence[int]) -> by
         raise UsageError(f"can't be sent over D-Bus: {error}") from None
 
 
+def escaped(value: object) -> object:
+    """Return the value with every text in it as D-Bus can carry it: NULs and bytes that are no
+    UTF-8 are spelled out.
+    """
+    match value:
+        case str():
+            return value.replace("\0", "\\0").encode(errors="backslashreplace").decode()
+        case Variant(signature, inner):
+            return Variant(signature, escaped(inner))
+        case list() | tuple():
+            return type(value)(map(escaped, value))
+        case dict():
+            return {escaped(key): escaped(each) for key, each in value.items()}
+        case _:
+            return value
+
+
 # -- incoming --------------------------------------------------------------------------------------
 
 

@@ -111,9 +111,10 @@ SHOP = Interface(
         Method("Echo", echo, args("value:v"), args("seen:v")),
         Method("ReadOf", read_of, args("fd:h"), args("content:ay")),
         Method("Pair", lambda _r, _s: [(1, "a"), (2, "b")], gives=args("pairs:a(us)")),
-        Method("Unsendable", lambda _r, _s: "a\0b", gives=args("text:s")),
+        Method("Unsendable", lambda _r, _s: 5, gives=args("text:s")),
+        Method("Odd", lambda _r, _s: {"a\0": [("\udc80", 1)]}, gives=args("odd:a{sa(si)}")),
         Method("TooFew", lambda _r, _s: 1, gives=args("one:u", "two:u")),
-        Method("BadLease", lambda r, s: (s.lease(r), "\0"), gives=args("fd:h", "text:s")),
+        Method("BadLease", lambda r, s: (s.lease(r), 5), gives=args("fd:h", "text:s")),
     ),
     properties=(
         Property("Count", "u", lambda shop: shop.count),
@@ -340,6 +341,18 @@ def test_variants_arrive_as_plain_values(scene: Play) -> None:
     async def act(it: Scene) -> None:
         (seen,) = await it.call("Echo", "v", Variant("a{sv}", value))
         assert seen == repr({"a": (1, "x"), "b": b"\0\1"})
+
+    scene(act)
+
+
+def test_text_that_d_bus_can_not_carry_is_told_escaped(scene: Play) -> None:
+    async def act(it: Scene) -> None:
+        got: list[Signal] = []
+        await it.client.add_match(Match(NAME), got.append)
+        assert await it.call("Odd") == ({r"a\0": [(r"\udc80", 1)]},)
+        it.service.emit(ROOT, SHOP, "Opened", "by\0\udc80")
+        await until(lambda: got)
+        assert got[0].body == (r"by\0\udc80",)
 
     scene(act)
 
