@@ -134,6 +134,13 @@ def withdraw(state: QueueState, job: Job) -> None:
             state.successors.pop(name, None)
 
 
+def leave(state: QueueState, job: Job, now_sec: float) -> list[Action]:
+    """Forget a job whose file is gone, and let those that come after it know."""
+    withdraw(state, job)
+    del state.jobs[job.name]
+    return replace_successors(state, job.name, now_sec)
+
+
 def occupy(state: QueueState, job: Job) -> None:
     """Have a job's unit hold a slot of its lane."""
     if lane := state.lanes.get(job.lane):
