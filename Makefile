@@ -65,7 +65,7 @@ lint: dev
 
 .PHONY: check
 check: lint ## seconds: ruff, mypy, and the tests that need nothing from outside
-	$(PYTEST) -q tests/unit tests/cases
+	$(PYTEST) -q -n $(WORKERS) tests/unit tests/cases
 
 .PHONY: test
 test: packages lint $(VENV)/.pystemd ## everything that can run here, within 15 minutes on two cores
