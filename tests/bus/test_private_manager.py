@@ -1,13 +1,16 @@
 """The harness itself: what a private user manager promises to its tests."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.harness import manager as managers
 from tests.harness.manager import PrivateManager
+from tests.harness.tools import require
 from tests.harness.waiting import wait_exit
 
 SLEEPER = ["systemd-run", "--user", "--unit=sleeper", "sleep", "infinity"]
@@ -146,3 +149,12 @@ def test_nothing_is_left_when_its_owner_is_killed(shared_manager: PrivateManager
     for pid in pids:
         wait_exit(int(pid))
     assert traces_of(directory) == []
+
+
+def test_a_root_that_may_not_mount_is_told_so() -> None:
+    require(managers.missing())
+    code = "from tests.harness.manager import PrivateManager\nwith PrivateManager(): pass\n"
+    less = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+    done = subprocess.run([*less, sys.executable, "-c", code], capture_output=True, text=True)
+    words = "ManagerError: the sandbox could not be made: .*unshare: Operation not permitted"
+    assert re.search(words, done.stderr)

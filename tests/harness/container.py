@@ -32,7 +32,7 @@ from typing import Any, Self
 from tests.harness import images
 from tests.harness.notify import NotifySocket
 from tests.harness.process import finish
-from tests.harness.sandbox import Sandbox
+from tests.harness.sandbox import Sandbox, SandboxError
 from tests.harness.sandbox import missing as sandbox_missing
 from tests.harness.waiting import LIMIT_SEC, wait_exit
 
@@ -106,7 +106,10 @@ class Container:
         self._nspawn = self._leader = 0
 
     def __enter__(self) -> Self:
-        self._box.__enter__()
+        try:
+            self._box.__enter__()
+        except SandboxError as error:
+            raise ContainerError(str(error)) from error
         try:
             self._boot()
             said = self.run(["systemctl", "--version"]).stdout

@@ -38,7 +38,7 @@ from typing import Any, Self
 
 from tests.harness.notify import NotifySocket
 from tests.harness.process import finish
-from tests.harness.sandbox import Sandbox
+from tests.harness.sandbox import Sandbox, SandboxError
 from tests.harness.sandbox import missing as sandbox_missing
 from tests.harness.waiting import LIMIT_SEC, eventually, wait_exit
 
@@ -162,7 +162,10 @@ class PrivateManager(Manager):
         self.pid = 0
 
     def __enter__(self) -> Self:
-        self._box.__enter__()
+        try:
+            self._box.__enter__()
+        except SandboxError as error:
+            raise ManagerError(str(error)) from error
         try:
             journald = systemd_program("systemd-journald")
             self._serve([journald], "system.slice/systemd-journald.service")

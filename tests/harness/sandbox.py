@@ -190,8 +190,11 @@ class Sandbox:
 
     def pids(self) -> list[int]:
         """Return the pids of everything inside."""
-        found = self._trees[0].rglob("cgroup.procs") if self._trees else []
-        return [int(pid) for procs in found for pid in procs.read_text().split()]
+        pids: list[int] = []
+        for procs in self._trees[0].rglob("cgroup.procs") if self._trees else []:
+            with contextlib.suppress(OSError):  # gone since it was listed
+                pids += map(int, procs.read_text().split())
+        return pids
 
     def trees_of(self, pid: int) -> list[Path]:
         """Return, as the keeper sees them, the directories above the cgroup of a PID 1 inside."""
@@ -220,7 +223,7 @@ class Sandbox:
             print(json.dumps(question), file=self._keeper.stdin, flush=True)
         line = self._keeper.stdout.readline()
         if not line:
-            said = (self.directory / "keeper.log").read_text().strip()
-            raise SandboxError(f"the sandbox could not be made: {said}")
+            said = (self.directory / "keeper.log").read_text().splitlines() or ["no word of it"]
+            raise SandboxError(f"the sandbox could not be made: {said[-1]}")
         answer: dict[str, Any] = json.loads(line)
         return answer
