@@ -76,9 +76,8 @@ booted: dev ## only the tests that boot systemd 252, 257 and 262
 	$(PYTEST) -q -n $(WORKERS) --dist loadgroup tests/booted
 
 .PHONY: soak
-soak: dev ## hours: the tests' random parts at full length; what came out is kept in benchmarks/
-	set -o pipefail; SDQUEUE_SOAK=1 $(PYTEST) -q -n $(WORKERS) --dist loadgroup --timeout=0 tests \
-		| tee >(tail -n 1 | sed "s/^/$$(date --iso-8601=minutes) /" >>benchmarks/soak.log)
+soak: dev ## hours: the random parts at full length; what came out is kept in benchmarks/soak.log
+	WORKERS=$(WORKERS) .ci/soak
 
 .PHONY: bench
 bench: dev ## the figures: ratios against peers, printed
