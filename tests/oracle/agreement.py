@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 from graph_oracle import GUEST_UNITS, Dump, Systemd
+from graph_oracle import Manager as Scope
 from oracle import CONFLICT, ERROR, SILENT, VICTIM
 from ours import differences, facts, load
 
@@ -40,15 +41,19 @@ class Bench:
     target: str
     probe: str
     places: tuple[str, ...] = ("",)
+    scope: Scope = "system"
     manager: Manager | None = None
 
     def ask(self, directory: Path, unit: str, *, log_level: str = "info") -> Dump:
         """Let systemd load and plan one unit of a directory."""
-        return self.systemd.run(self._path(directory), unit, units=directory, log_level=log_level)
+        path = self._path(directory)
+        return self.systemd.run(
+            path, unit, units=directory, manager=self.scope, log_level=log_level
+        )
 
     def graph(self, directory: Path, dump: Dump) -> Graph:
         """Return our graph of the same; `dump` is any of the judge's, for what it saw."""
-        self.manager = self.manager or facts(self.systemd, dump)
+        self.manager = self.manager or facts(self.systemd, dump, self.scope)
         path = self._path(directory)
         return load(self.systemd, path, self.probe, self.manager, directory).graph
 

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agreement import Bench, agree
-from graph_oracle import Systemd
+from graph_oracle import Manager, Systemd
 from random_units import PROBE, TARGET, Files, write
 
 
-def bench_of(systemd: Systemd) -> Bench:
+def bench_of(systemd: Systemd, scope: Manager = "system") -> Bench:
     """Return the bench that random sets are examined on."""
-    return Bench(systemd, TARGET, PROBE)
+    return Bench(systemd, TARGET, PROBE, scope=scope)
 
 
 @contextmanager

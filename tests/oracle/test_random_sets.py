@@ -7,32 +7,41 @@ from pathlib import Path
 
 import pytest
 from agreement import Bench
-from graph_oracle import Systemd
+from graph_oracle import Manager, Systemd
 from random_sets import bench_of, examine
 from random_units import PROBE, TARGET, make
 
 from tests.harness import images
-from tests.harness.tools import require
+from tests.harness.tools import require, require_root
 
 CASES = Path(__file__).parents[1] / "cases" / "random_sets"
-SLICE = {"252": range(5000, 5030), "257": range(5000, 5006), "262": range(5000, 5006)}
+SLICE = {"252": range(5000, 5020), "257": range(5000, 5006), "262": range(5000, 5006)}
+USER_SLICE = range(6000, 6005)
 FOUND = sorted(CASES.glob("*/case.json"))
 
 
 @cache
-def bench(version: str) -> Bench:
+def bench(version: str, scope: Manager = "system") -> Bench:
     """The judge of that version; the test is skipped where there can't be one."""
     require(images.missing(version))
     root = images.root_of(version)
     systemd = Systemd(None if str(root) == "/" else root)
     require(systemd.why_not())
-    return bench_of(systemd)
+    return bench_of(systemd, scope)
 
 
 @pytest.mark.parametrize("version", SLICE)
 def test_random_sets_get_systemds_graph_and_nothing_unforeseen_happens(version: str) -> None:
     judge = bench(version)
     for seed in SLICE[version]:
+        assert examine(judge, make(seed)) == [], seed
+
+
+@pytest.mark.parametrize("version", SLICE)
+def test_a_user_manager_does_the_same(version: str) -> None:
+    require_root()
+    judge = bench(version, "user")
+    for seed in USER_SLICE:
         assert examine(judge, make(seed)) == [], seed
 
 

@@ -1,6 +1,7 @@
 """Random sets of units against systemd, for as long as you like: the same graph, the same verdict.
 
     python tests/soak/random_unit_sets.py [--version 252|257|262] [--count N] [--first SEED]
+                                          [--user]
 
 A disagreement is shrunk to the few files and lines that it takes and written to
 tests/cases/random_sets/VERSION-SEED/, where `make test` plays it again ever after. Exit status 1 if
@@ -36,12 +37,14 @@ def main() -> int:
     parser.add_argument("--version", choices=tuple(images.SUITES), default="252")
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--user", action="store_true", help="ask a user manager")
     wish = parser.parse_args()
     if missing := images.missing(wish.version):
         print(f"can't: {missing}")
         return 2
     root = images.root_of(wish.version)
-    bench = bench_of(Systemd(None if str(root) == "/" else root))
+    systemd = Systemd(None if str(root) == "/" else root)
+    bench = bench_of(systemd, "user" if wish.user else "system")
     found = play(bench, wish.version, range(wish.first, wish.first + wish.count))
     print(f"{wish.count} sets on {wish.version}: {len(found)} disagreements {found or ''}")
     return 1 if found else 0
