@@ -4,14 +4,23 @@ Knows quotes, escapes, ";" and the marks before a path. Runs and looks up nothin
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sdqueue.unitfile.specifier import FULL_SPECIFIERS, Host, expand
 from sdqueue.unitfile.split import BLANKS
 from sdqueue.words import unitname
 
-MARKS = "-@:+!"
+# Which marks a mark may not follow; "!!" is one mark.
+MARKS: Mapping[str, frozenset[str]] = {
+    "-": frozenset("-"),
+    "@": frozenset("@"),
+    ":": frozenset(":"),
+    "|": frozenset("|"),
+    "+": frozenset(("+", "!", "!!")),
+    "!": frozenset(("+", "!!")),
+}
+SHELL_MARK_SINCE = 258
 _SIMPLE = dict(zip("abfnrtv\\\"'s", "\a\b\f\n\r\t\v\\\"' ", strict=True))
 _CODED = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})")
 _UNSAFE = re.compile("[\x01-\x1f\x7f\"'\\\\]")
@@ -35,10 +44,13 @@ class Command:
     argv: tuple[str, ...]
 
 
-def commands(value: str, unit: str, host: Host, fragment_file: str | None) -> Iterator[Command]:
+def commands(
+    value: str, unit: str, host: Host, fragment_file: str | None, version: int = 257
+) -> Iterator[Command]:
     """Yield the commands of one `Exec…=` value; BadCommand where systemd refuses the unit.
 
-    A command marked "-" that can't be read is left out with all that follows it.
+    A command marked "-" that can't be read is left out with all that follows it. One marked "|"
+    (v258) is the shell's: its path is "|" and nothing about it is checked.
     Re-enacts config_parse_exec(), src/core/load-fragment.c, v252.
     """
     at = 0
@@ -51,8 +63,10 @@ def commands(value: str, unit: str, host: Host, fragment_file: str | None) -> It
             return
         if word == ";":
             continue
-        path = word.lstrip(MARKS)
-        marks = word[: len(word) - len(path)]
+        marks, path = _marks(word, version)
+        if "|" in marks:
+            yield Command(marks, "|", (word,))
+            return
         try:
             command, at, more = _command(value, at, marks, path, (unit, host, fragment_file))
         except ValueError as error:
@@ -62,6 +76,19 @@ def commands(value: str, unit: str, host: Host, fragment_file: str | None) -> It
         yield command
         if not more:
             return
+
+
+def _marks(word: str, version: int) -> tuple[str, str]:
+    """Split the marks from the path; a mark that may not come here belongs to the path."""
+    seen: set[str] = set()
+    at = 0
+    for char in word:
+        known = char in MARKS and (char != "|" or version >= SHELL_MARK_SINCE)
+        if not known or seen & MARKS[char]:
+            break
+        seen.add("!!" if char == "!" and "!" in seen else char)
+        at += 1
+    return word[:at], word[at:]
 
 
 def _command(

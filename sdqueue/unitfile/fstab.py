@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sdqueue.unitfile.verify import is_api_mount
+from sdqueue.unitfile.refusal import is_api_mount
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
 from sdqueue.words.spans import format_timespan, parse_timespan

@@ -1,20 +1,21 @@
 """From a name to a unit: fragment, drop-ins, links, load state. On demand, each unit once.
 
 Knows the order in which systemd reads the files of a unit. Must not know what settings mean, but
-for what decides the load state (`verify`).
+for what decides the load state (`fatal`, `refusal`).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sdqueue.unitfile import dropins
+from sdqueue.unitfile.fatal import until_fatal
 from sdqueue.unitfile.files import Entry, Files, Kind
 from sdqueue.unitfile.namemap import Found, NameMap
 from sdqueue.unitfile.parse import Parsed, parse
 from sdqueue.unitfile.refs import fill_template
+from sdqueue.unitfile.refusal import refusal
 from sdqueue.unitfile.specifier import Host
 from sdqueue.unitfile.unit import Comment, Link, LinkKind, LoadState, Setting, Unit
-from sdqueue.unitfile.verify import refusal, until_fatal
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
 from sdqueue.words.unitname import NameKind
@@ -113,7 +114,7 @@ class UnitSet:
 
     def _fragment(self, name: str, found: Found) -> "_Draft":
         """Read the unit file alone; re-enacts unit_load_fragment(), src/core/load-fragment.c."""
-        draft = _Draft(name, found.names, unitname.type_of(name), self.host)
+        draft = _Draft(name, found.names, unitname.type_of(name), self.host, self.version)
         if found.problem:
             draft.problems.append(found.problem)
         if found.entry is None:
@@ -199,6 +200,7 @@ class _Draft:
     names: frozenset[str]
     type: str
     host: Host
+    version: int
     load_state: LoadState = LoadState.NOT_FOUND
     fragment_file: str | None = None
     extras: bool = False
@@ -210,7 +212,9 @@ class _Draft:
 
     def take(self, read: Parsed) -> bool:
         """Add what one file says; True where a setting in it is refused."""
-        taken, fatal = until_fatal(read.settings, self.name, self.host, self.fragment_file)
+        taken, fatal = until_fatal(
+            read.settings, self.name, self.host, self.fragment_file, self.version
+        )
         self.settings += taken
         self.comments += read.comments
         self.problems += read.problems

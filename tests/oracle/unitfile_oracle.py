@@ -14,6 +14,7 @@ from pathlib import Path
 BINARY = Path("/usr/lib/systemd/systemd")
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 KINDS = ("Wants", "PartOf", "BindsTo", "Conflicts", "PropagatesReloadTo")
+PREFIX = "sdqueue-unitfile-"
 TOP = "zz-all.target"
 # Started instead of TOP, which it only names: nothing that is made here can get in its way.
 PROBE = "zz.automount"
@@ -73,7 +74,7 @@ def ask_text(path: Sequence[str], image: Path | None = None) -> str:
     argv = [*(NOBODY if os.geteuid() == 0 else ()), *argv]
     if image:
         enter = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _IN_IMAGE, "sh"]
-        argv = [*enter, str(image), str(Path(path[0]).parent), *argv]
+        argv = [*enter, str(image), _above(path), *argv]
     done = subprocess.run(
         argv,
         env=environ,
@@ -85,6 +86,12 @@ def ask_text(path: Sequence[str], image: Path | None = None) -> str:
     )
     assert "By units" in done.stdout, done.stderr[-2000:]
     return done.stdout
+
+
+def _above(path: Sequence[str]) -> str:
+    """Return the directory made for the test that a search path lies in."""
+    first = Path(path[0])
+    return str(first if first.name.startswith(PREFIX) else first.parent)
 
 
 def parse(text: str) -> dict[str, Seen]:
@@ -118,7 +125,7 @@ def _line(unit: Seen, line: str) -> None:
 @contextmanager
 def open_directory() -> Iterator[Path]:
     """Give a new directory that others may read, and take it away."""
-    made = Path(tempfile.mkdtemp(prefix="sdqueue-unitfile-"))
+    made = Path(tempfile.mkdtemp(prefix=PREFIX))
     made.chmod(0o755)
     try:
         yield made

