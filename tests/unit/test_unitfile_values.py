@@ -80,7 +80,7 @@ def test_other_lists_split_at_blanks_outside_quotes(text: str, expected: list[st
         ("/bin/a b 'c d'", [("", "/bin/a", ("/bin/a", "b", "c d"))]),
         ("-/bin/a", [("-", "/bin/a", ("/bin/a",))]),
         ("@/bin/a b c", [("@", "/bin/a", ("b", "c"))]),
-        ("+-!!/bin/a", [("+-!!", "/bin/a", ("/bin/a",))]),
+        ("-:!!/bin/a", [("-:!!", "/bin/a", ("/bin/a",))]),
         ("a x", [("", "a", ("a", "x"))]),
         ("/a ; /b c", [("", "/a", ("/a",)), ("", "/b", ("/b", "c"))]),
         ("/a \\; b", [("", "/a", ("/a", ";", "b"))]),
