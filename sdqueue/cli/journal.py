@@ -8,6 +8,7 @@ help either: a user manager of systemd 252 does not pass it on.) So there the id
 for too, and which run a line belongs to is told by time.
 """
 
+import json
 import os
 import subprocess
 from collections.abc import Sequence
@@ -62,6 +63,30 @@ def last_lines(place: Place, name: str, count: int) -> list[str]:
     except OSError:
         return []
     return answer.stdout.decode("utf-8", "replace").splitlines()
+
+
+DROPPED_MESSAGE = "MESSAGE_ID=a596d6fe7bfa4994828e72309e95d61e"
+"""What journald says when its rate limit has dropped lines of a unit."""
+
+
+def dropped_lines(place: Place, names: Sequence[str], since_sec: float) -> int:
+    """Count the lines of these jobs that journald dropped since then, as far as it says.
+
+    It counts a user's units together, under the user's own one.
+    """
+    argv = [JOURNALCTL, "--quiet", "--no-pager", "--output=json", f"--since=@{since_sec:.6f}"]
+    try:
+        answer = subprocess.run([*argv, DROPPED_MESSAGE], capture_output=True, check=False)
+    except OSError:
+        return 0
+    units = list(map(unit_of_job, names)) if place.system else [f"user@{os.geteuid()}.service"]
+    total = 0
+    for line in answer.stdout.splitlines():
+        entry = json.loads(line)
+        if str(entry.get("MESSAGE", "")).endswith(tuple(units)):
+            dropped = str(entry.get("N_DROPPED", ""))
+            total += int(dropped) if dropped.isdecimal() else 1
+    return total
 
 
 def missing() -> SdqueueError:

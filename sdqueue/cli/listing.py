@@ -65,7 +65,7 @@ def collect(place: Place, states: Sequence[str], patterns: Sequence[str]) -> lis
         return rows
     from sdqueue.cli.client import ask_if_there
 
-    return completed(rows, ask_if_there(place, lambda client: client.list_jobs(alive)))
+    return completed(rows, ask_if_there(place, lambda client: client.list_jobs(alive)), place)
 
 
 def states_in(given: Sequence[str] | None) -> list[str]:

@@ -30,7 +30,7 @@ def run(args: Arguments) -> int:
     for lane in args.lane or ():
         place.check_lane(lane)
     rows = ask(place, lambda client: client.plan())
-    rows = completed(rows, rows)
+    rows = completed(rows, rows, place)
     rows = [row for row in rows if not args.lane or row["lane"] in args.lane]
     if args.json != "off":
         print_json(rows, args.json)

@@ -31,9 +31,10 @@ DIRECTORY_OF: dict[str, str] = {
 }
 """States in the order in which they are listed, and where their files are."""
 
-NO_CONTROLLER, NEW = "no-controller", "new"
+NO_CONTROLLER, NO_ANSWER, NEW = "no-controller", "no-answer", "new"
 CLIENT_CODES: dict[str, str] = {
     NO_CONTROLLER: "no controller is running, so nothing starts",
+    NO_ANSWER: "a controller has the spool, but does not answer on this bus (yet)",
     NEW: "the controller has not read its file yet",
 }
 """Reasons that only the command line gives, beside those of `core.model.CODE_HELP`."""
@@ -47,9 +48,11 @@ def matcher(patterns: Sequence[str]) -> Wanted:
     plain = [pattern.removesuffix(SUFFIX) for pattern in patterns]
     if not plain:
         return lambda _name: True
-    if not any(_GLOB.intersection(pattern) for pattern in plain):
-        return frozenset(plain).__contains__
-    return lambda name: any(fnmatchcase(name, pattern) for pattern in plain)
+    exact = frozenset(plain)
+    globs = [pattern for pattern in plain if _GLOB.intersection(pattern)]
+    if not globs:
+        return exact.__contains__
+    return lambda name: name in exact or any(fnmatchcase(name, glob) for glob in globs)
 
 
 def expand(place: Place, patterns: Sequence[str], states: Iterable[str]) -> list[str]:
@@ -203,8 +206,10 @@ def _reason(code: str) -> Row:
     }
 
 
-def completed(rows: list[Row], told: Iterable[Row] | None) -> list[Row]:
-    """Return the rows with what the controller told of them; `told` is None if there is none."""
+def completed(rows: list[Row], told: Iterable[Row] | None, place: Place) -> list[Row]:
+    """Return the rows with what the controller told of them; `told` is None if nobody did."""
+    if told is None and place.has_controller():
+        return [row | {"reason": row["reason"] and _reason(NO_ANSWER)} for row in rows]
     if told is None:
         return rows
     known = {row["name"]: row for row in told}

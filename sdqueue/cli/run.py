@@ -127,6 +127,7 @@ def _left_alone(place: Place, name: str) -> str:
 def exit_status(place: Place, name: str, state: str) -> int:
     """Return the status of a job that has ended, and say on stderr what it stands for."""
     if state == "done":
+        remark(f"{name} is done")
         return OK
     if state != "failed":
         remark(f"{name} was set aside" if state == "parked" else f"{name} was removed")

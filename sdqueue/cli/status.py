@@ -24,7 +24,9 @@ from sdqueue.cli.output import (
 )
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import (
+    CLIENT_CODES,
     DIRECTORY_OF,
+    NO_ANSWER,
     Row,
     completed,
     count,
@@ -42,6 +44,7 @@ WAITING_SHOWN = 20
 ASKED_MAX = 500
 """With more waiting jobs than this, only the heads of the lanes are asked for."""
 LOG_LINES = 10
+DROPPED = "{} lines of running jobs were dropped by journald's rate limit; see journald.conf(5)"
 
 LANE_COLUMNS = (
     Column("LANE", "name"),
@@ -89,6 +92,7 @@ class Overall(NamedTuple):
     lanes: list[Row]
     running: list[Row]
     waiting: list[Row]
+    dropped: int
 
     def as_json(self) -> Row:
         """Return what `status --json` prints."""
@@ -130,14 +134,16 @@ def overall(place: Place) -> Overall:
     queued = nsmallest(ASKED_MAX + 1, queued, key=sort_key)
     told = _ask(place, list_names(spool, "running"), queued)
     rows = _rows(place, told, queued)
+    running = [row for row in rows if row["state"] == "running"]
     return Overall(
         spool.root,
         place.system,
         _health(place, told),
         count(spool),
         told.lanes if told else _lanes(place, rows),
-        [row for row in rows if row["state"] == "running"],
+        running,
         [row for row in rows if row["state"] == "queued"][:WAITING_SHOWN],
+        _dropped(place, running),
     )
 
 
@@ -166,11 +172,23 @@ def _rows(place: Place, told: Told | None, queued: Sequence[str]) -> list[Row]:
         shown = set(ordered[:WAITING_SHOWN])
     rows = file_rows(place, states=["running"], wanted=lambda _name: True)
     rows += file_rows(place, states=["queued"], wanted=shown.__contains__)
-    return completed(rows, told.jobs if told else None)
+    return completed(rows, told.jobs if told else None, place)
+
+
+def _dropped(place: Place, running: Sequence[Row]) -> int:
+    """Count the lines of the running jobs that the journal did not keep."""
+    if not running:
+        return 0
+    from sdqueue.cli.journal import dropped_lines
+
+    since = [row["since"] for row in running if isinstance(row["since"], int | float)]
+    return dropped_lines(place, [str(row["name"]) for row in running], min(since, default=0.0))
 
 
 def _health(place: Place, told: Told | None) -> Health:
     if told is None:
+        if place.has_controller():
+            return Health(True, None, "", [CLIENT_CODES[NO_ANSWER]], "")
         return Health(False, None, "", [], place.start_hint())
     trouble = told.properties.get("Trouble")
     return Health(
@@ -223,16 +241,19 @@ def _lines(answer: Overall, *, legend: bool, style: Style | None) -> list[str]:
 def _head(answer: Overall, style: Style | None) -> list[str]:
     health = answer.controller
     owner = "the machine's" if answer.system else "your"
-    good = health.running and not health.halted
+    good = health.running and not health.halted and not health.trouble
     bullet = paint_line("●", "active" if good else "bad", style)
     counts = ", ".join(f"{answer.counts[state]} {state}" for state in DIRECTORY_OF)
     facts = [("Jobs", counts, "")]
     if health.running:
-        facts.append(("Controller", f"running, version {health.version}", ""))
+        version = f", version {health.version}" if health.version else ""
+        facts.append(("Controller", f"running{version}", ""))
     else:
         facts.append(("Controller", f"not running, so nothing starts; {health.start}", "bad"))
     facts += [("Halted", health.halted, "notice")] if health.halted else []
     facts += [("Trouble", trouble, "bad") for trouble in health.trouble]
+    if answer.dropped:
+        facts.append(("Journal", DROPPED.format(answer.dropped), "notice"))
     lines = [f"{bullet} sdqueue, {owner} queue in {safe(answer.spool)}"]
     return lines + [
         paint_line(f"{head:>12}: {safe(text)}", colour, style) for head, text, colour in facts

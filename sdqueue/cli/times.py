@@ -2,23 +2,23 @@
 
 import time
 
-_USEC, _MSEC, _SEC = 1e-6, 1e-3, 1.0
-_MIN, _HOUR, _DAY = 60.0, 3600.0, 86400.0
-_WEEK, _MONTH, _YEAR = 7 * _DAY, 2629800.0, 31557600.0
+_MSEC, _SEC = 1000, 1_000_000
+_MIN, _HOUR, _DAY = 60 * _SEC, 3600 * _SEC, 86_400 * _SEC
+_WEEK, _MONTH, _YEAR = 7 * _DAY, 2_629_800 * _SEC, 31_557_600 * _SEC
 
-# From which age on, in which two units; the second unit is left out where it is None.
+# From which age on, in which two units; the second one is empty where there is none.
 _STEPS = (
     (_YEAR, "y", _YEAR, "month", _MONTH),
     (_MONTH, "month", _MONTH, "day", _DAY),
     (_WEEK, "week", _WEEK, "day", _DAY),
-    (2 * _DAY, "day", _DAY, "", 0.0),
+    (2 * _DAY, "day", _DAY, "", 0),
     (_DAY, "day", _DAY, "h", _HOUR),
-    (6 * _HOUR, "h", _HOUR, "", 0.0),
+    (6 * _HOUR, "h", _HOUR, "", 0),
     (_HOUR, "h", _HOUR, "min", _MIN),
-    (5 * _MIN, "min", _MIN, "", 0.0),
+    (5 * _MIN, "min", _MIN, "", 0),
     (_MIN, "min", _MIN, "s", _SEC),
-    (_SEC, "s", _SEC, "", 0.0),
-    (_MSEC, "ms", _MSEC, "", 0.0),
+    (_SEC, "s", _SEC, "", 0),
+    (_MSEC, "ms", _MSEC, "", 0),
 )
 _WORDS = frozenset(("y", "month", "week", "day"))
 
@@ -38,11 +38,12 @@ def ago(then_sec: object, now_sec: float) -> str:
 
 def span(seconds: float) -> str:
     """Return a duration in at most two units, "" for none."""
+    usec = round(seconds * 1e6)
     for least, unit, size, second_unit, second_size in _STEPS:
-        if seconds >= least:
-            count, rest = divmod(seconds, size)
-            more = int(rest // second_size) if second_size else 0
-            return _units(int(count), unit) + (f" {_units(more, second_unit)}" if more else "")
+        if usec >= least:
+            count, rest = divmod(usec, size)
+            more = rest // second_size if second_size else 0
+            return _units(count, unit) + (f" {_units(more, second_unit)}" if more else "")
     return ""
 
 

@@ -56,7 +56,7 @@ def chains_of(place: Place, names: Sequence[str]) -> list[list[Row]]:
         rows.setdefault(str(row["name"]), row)
     alive = [name for name in names if rows[name]["state"] in ("queued", "running")]
     told = _told(place, alive)
-    return [told.get(name) or [_link(rows[name])] for name in names]
+    return [told.get(name) or [_link(place, rows[name])] for name in names]
 
 
 def _told(place: Place, names: Sequence[str]) -> dict[str, list[Row]]:
@@ -77,9 +77,9 @@ def _told(place: Place, names: Sequence[str]) -> dict[str, list[Row]]:
     return ask_if_there(place, question) or {}
 
 
-def _link(row: Row) -> Row:
+def _link(place: Place, row: Row) -> Row:
     """Return the chain's one link as files know it."""
-    told = completed([row], None)[0]
+    (told,) = completed([row], None, place)
     reason = told["reason"]
     code, detail = "", ENDED.get(str(row["state"]), "it runs")
     if isinstance(reason, dict):

@@ -152,6 +152,47 @@ def test_status_without_a_controller_says_so_and_how_to_start_it(five: Cli) -> N
     assert five("--json=short").json["counts"]["queued"] == 2
 
 
+def test_status_says_that_the_journal_dropped_lines_of_a_running_job(
+    five: Cli, tmp_path: Path
+) -> None:
+    fake = tmp_path / "bin/journalctl"
+    fake.parent.mkdir()
+    said = [
+        {"MESSAGE": f"Suppressed 41 messages from user@{os.geteuid()}.service", "N_DROPPED": "41"},
+        {"MESSAGE": "Suppressed 9 messages from other.service", "N_DROPPED": "9"},
+    ]
+    fake.write_text("#!/bin/sh\n" + "".join(f"echo '{json.dumps(each)}'\n" for each in said))
+    fake.chmod(0o755)
+    done = five("status", env={"PATH": f"{fake.parent}:{os.environ['PATH']}"})
+    assert "41 lines of running jobs were dropped" in done.out
+
+
+def test_a_controller_that_holds_the_spool_and_does_not_answer_is_told_from_none(five: Cli) -> None:
+    import fcntl
+
+    five("submit", "--", "true")
+    with (five.spool / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        done = five("status")
+        assert "Controller: running" in done.out
+        assert "does not answer on this bus" in done.out
+        rows = five("list", "--json=short", "--state=queued").json
+        assert {row["reason"]["code"] for row in rows} == {"no-answer"}
+        quiet = five("submit", "--", "true")
+        assert quiet.err == ""
+        assert five("cancel", "9-gpu-a").status == 3
+        assert "9-gpu-a" in five.jobs()
+
+
+def test_a_name_with_the_letters_of_a_pattern_is_found_by_itself(cli: Cli) -> None:
+    cli.queue("1-cpu-a[1]")
+    cli.queue("1-cpu-a1")
+    rows = cli.here("list", "--json=short", "1-cpu-a[1]").json
+    assert [row["name"] for row in rows] == ["1-cpu-a1", "1-cpu-a[1]"]
+
+
 def test_status_of_a_queue_that_nobody_has_used_makes_nothing(cli: Cli) -> None:
     assert cli("status").status == 0
     assert cli("list", "--json=short").json == []
