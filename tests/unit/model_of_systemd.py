@@ -111,6 +111,7 @@ class Spool:
     witness: dict[str, RunEnd] = field(default_factory=dict)
     cancels: dict[str, int] = field(default_factory=dict)
     version: dict[str, int] = field(default_factory=dict)
+    of_old_manager: set[str] = field(default_factory=set)
 
     def put(self, name: str, spec: JobSpec | None) -> None:
         """Have a person put a file into queue/."""
@@ -190,7 +191,9 @@ class Shell:
             self.in_flight.discard(name)
             self.post(ev.NotClaimed(name))
             return
-        self.spool.running[name] = self.spool.queue.pop(name)
+        self.spool.queue.pop(name)
+        self.spool.running[name] = self.state.jobs[name].spec
+        self.spool.of_old_manager.discard(name)
         self.spool.witness.pop(name, None)
         self.spool.cancels.pop(name, None)
         self.looks.append(name)
@@ -379,12 +382,12 @@ class Shell:
                 pass
             self.tasks.remove(task)
 
-    def connect(self, *, same_manager: bool = True) -> None:
+    def connect(self) -> None:
         """Connect, and compare what the queue believes with what is."""
         self.has_bus = True
         for job in list(self.state.jobs.values()):
             if job.phase in JUDGED and job.name not in self.in_flight:
-                self._judge(job, same_manager=same_manager)
+                self._judge(job)
         for unit in self.pid1.live():
             if not (unit.job and unit.job in self.state.jobs):
                 self.post(ev.UnitSeen(unit.lane, unit.name))
@@ -394,14 +397,15 @@ class Shell:
                     self.post(ev.UnitGone(name))
         self.post(ev.Halted(None))
 
-    def _judge(self, job: Job, *, same_manager: bool) -> None:
+    def _judge(self, job: Job) -> None:
         unit = self.pid1.units.get(job.unit)
         view = None
         if unit:
             end = replace(unit.end, job_result="failed") if unit.end else None
             view = UnitView("failed" if end else "activating", 7, "i", end)
         witness = self.spool.witness.get(job.name)
-        answer = reconcile(job.name, view, witness, same_manager=same_manager)
+        same = job.name not in self.spool.of_old_manager
+        answer = reconcile(job.name, view, witness, same_manager=same)
         if isinstance(answer, ev.Reattached):
             self.accepted[job.name] = 7
         self.post(answer)

@@ -145,7 +145,7 @@ class Box(RuleBasedStateMachine):
         self.random = random.Random(seed)
         for name in sorted(queued):
             self.spool.put(name, data.draw(specs(name)))
-        self._begin(same_manager=True)
+        self._begin()
 
     def drift(self) -> None:
         """Let a few of the things that go on go on."""
@@ -177,7 +177,7 @@ class Box(RuleBasedStateMachine):
 
     # Turning the wheel
 
-    def _begin(self, *, same_manager: bool) -> None:
+    def _begin(self) -> None:
         """Have a new controller begin on what there is."""
         self.state = new_state(self.config)
         self.shell = Shell(self.state, self.pid1, self.spool)
@@ -194,7 +194,7 @@ class Box(RuleBasedStateMachine):
         self.told.clear()
         self.shell.read_spool()
         self._turn()
-        self.shell.connect(same_manager=same_manager)
+        self.shell.connect()
         self._turn()
 
     def _turn(self, count: int = 1000) -> None:
@@ -249,7 +249,7 @@ class Box(RuleBasedStateMachine):
         if isinstance(action, act.Settle) and not any(
             isinstance(event, ev.CancelAsked) and event.name == action.name for event in events
         ):
-            self._check_settle(action)
+            self._check_settle(action, events)
 
     def _lane(self, name: str) -> str:
         return self.state.jobs[name].lane
@@ -266,7 +266,7 @@ class Box(RuleBasedStateMachine):
         assert not lane.paused
         assert name in self.state.config.lanes
 
-    def _check_settle(self, action: act.Settle) -> None:
+    def _check_settle(self, action: act.Settle, events: list[ev.Event]) -> None:
         """Compare where a job goes with how its run really ended."""
         name, truth = action.name, self.truth.get(action.name, "")
         if name not in self.before:
@@ -275,7 +275,7 @@ class Box(RuleBasedStateMachine):
         spec = job.spec
         end = end_of(truth, spec, now_sec=self.now) if truth in ENDS else None
         if truth == "ok" or (end and not spends(end) and truth == "unverified"):
-            assert action.to is JobState.DONE
+            assert action.to is JobState.DONE, f"{action} after {events}"
         elif action.outcome and action.outcome.success:
             assert action.outcome.verified, "a failure became a success without DONE_IF"
         elif job.cancel_uid is not None:
@@ -470,7 +470,7 @@ class Box(RuleBasedStateMachine):
 
     @happens()
     def kill_the_controller(self) -> None:
-        self._begin(same_manager=True)
+        self._begin()
 
     @happens(told=st.booleans())
     def reboot(self, told: bool) -> None:
@@ -487,7 +487,8 @@ class Box(RuleBasedStateMachine):
                 self.truth[name] = "stopped"  # nobody can tell it from a shutdown's any more
             if self.truth.get(name) in (None, "", "unbuildable"):
                 self.truth[name] = "cut"
-        self._begin(same_manager=False)
+        self.spool.of_old_manager |= set(self.spool.running)
+        self._begin()
 
     # Invariants
 
