@@ -5,6 +5,7 @@ Differs: only the atoms that take part in building a transaction, in ordering, o
 dependencies of targets; what acts later, on running units, is left out.
 """
 
+from functools import cache
 from typing import Literal, get_args
 
 from sdqueue.boot.graph import KINDS, Kind
@@ -64,6 +65,7 @@ def atoms(kind: Kind, version: int) -> frozenset[Atom]:
     return found
 
 
+@cache
 def kinds_with(atom: Atom, version: int) -> tuple[Kind, ...]:
     """The kinds of dependency that have an atom, in systemd's order of kinds."""
     return tuple(kind for kind in KINDS if atom in atoms(kind, version))

@@ -18,7 +18,7 @@ from sdqueue.boot.graph import Graph
 from tests.harness import images
 from tests.harness.tools import require
 
-DRAWS = int(os.environ.get("SDQUEUE_DRAWS", "4"))
+DRAWS = int(os.environ.get("SDQUEUE_DRAWS", "3"))
 VERSIONS = tuple(images.SUITES)
 RECORDED_ON = "252"
 
