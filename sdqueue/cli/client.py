@@ -24,6 +24,7 @@ MANAGER = f"{NAME}.Manager"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 NAMES_PER_CALL = 500
 """Jobs asked for at once: the controller does nothing else while it answers."""
+_UNKNOWN_METHOD = "org.freedesktop.DBus.Error.UnknownMethod"
 _NOBODY = frozenset(
     f"org.freedesktop.DBus.Error.{name}"
     for name in ("ServiceUnknown", "NameHasNoOwner", "NoReply", "Disconnected")
@@ -57,16 +58,25 @@ class Client:
         return values[0] if values else None
 
     async def list_jobs(self, names: Sequence[str]) -> list[Row]:
-        """Return the rows of those jobs that are queued or running."""
+        """Return the rows of those jobs that are queued or running; of all for no names."""
         found: list[Row] = []
+        if not names:
+            return _rows(await self._call("ListJobs", "as", []), JOB_KEYS)
         for start in range(0, len(names), NAMES_PER_CALL):
             some = list(names[start : start + NAMES_PER_CALL])
             found += _rows(await self._call("ListJobs", "as", some), JOB_KEYS)
         return found
 
-    async def list_all(self) -> list[Row]:
-        """Return the rows of all queued and running jobs, in one answer."""
-        return _rows(await self._call("ListJobs", "as", []), JOB_KEYS)
+    async def list_aside(self) -> list[Row] | None:
+        """Return the rows of queued and running jobs, but for those that only stand behind the head
+        of their lane; None from a controller that can't tell these apart.
+        """
+        try:
+            return _rows(await self._call("ListAside"), JOB_KEYS)
+        except RemoteError as error:
+            if error.name == _UNKNOWN_METHOD:
+                return None
+            raise
 
     async def list_lanes(self) -> list[Row]:
         """Return the rows of all lanes."""

@@ -2,15 +2,19 @@
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import STATE_COLOURS, Column, colours, print_json, print_lines, table
 from sdqueue.cli.place import Place
-from sdqueue.cli.rows import DIRECTORY_OF, Row, completed, file_rows, matcher
+from sdqueue.cli.rows import DIRECTORY_OF, Row, Told, completed, file_rows, matcher, only_told
 from sdqueue.cli.times import ago
 from sdqueue.core.model import Code
 from sdqueue.words.errors import UsageError
 from sdqueue.words.names import did_you_mean, shown
+
+if TYPE_CHECKING:
+    from sdqueue.cli.client import Client
 
 COLUMNS = (
     Column("NAME", "name"),
@@ -23,6 +27,8 @@ COLUMNS = (
     Column("WHY", "why", optional=True, flexible=True),
     Column("DESCRIPTION", "description", optional=True, flexible=True),
 )
+EACH_MAX = 200
+"""With more jobs than this the controller is not asked for each of them."""
 # A script that counts the word for a state must not count reasons.
 SHORT_CODES = {Code.AFTER_NOT_DONE: "after", Code.CHECK_FAILED: "check-error"}
 
@@ -59,13 +65,27 @@ def run(args: Arguments) -> int:
 
 def collect(place: Place, states: Sequence[str], patterns: Sequence[str]) -> list[Row]:
     """Return the rows of jobs in those states whose names fit, as complete as can be had."""
+    if not place.is_readable:
+        from sdqueue.cli.client import ask
+
+        told = ask(place, lambda client: client.list_jobs([]))
+        return only_told(told, states, matcher(patterns))
     rows = file_rows(place, states=states, wanted=matcher(patterns))
     alive = [str(row["name"]) for row in rows if row["state"] in ("queued", "running")]
     if not alive or not place.has_controller():
         return rows
     from sdqueue.cli.client import ask_if_there
 
-    return completed(rows, ask_if_there(place, lambda client: client.list_jobs(alive)), place)
+    return completed(rows, ask_if_there(place, lambda client: _tell(client, alive)), place)
+
+
+async def _tell(client: "Client", names: Sequence[str]) -> Told:
+    """Ask for each job, or where that would be long, for those that do not just stand in line."""
+    aside = await client.list_aside() if len(names) > EACH_MAX else None
+    if aside is None:
+        return Told(await client.list_jobs(names))
+    lanes = await client.list_lanes()
+    return Told(aside, {str(lane["name"]): str(lane["next"]) for lane in lanes if lane["next"]})
 
 
 def states_in(given: Sequence[str] | None) -> list[str]:

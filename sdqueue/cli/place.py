@@ -38,6 +38,12 @@ class Place:
         return os.path.isdir(self.spool.state_dir("queue"))
 
     @property
+    def is_readable(self) -> bool:
+        """Whether the job files can be listed: the machine's can't by everybody."""
+        queue = self.spool.state_dir("queue")
+        return os.access(queue, os.R_OK | os.X_OK) or not os.path.isdir(self.spool.root)
+
+    @property
     def manager_option(self) -> str:
         """What systemctl needs to hear to mean the same manager."""
         return "--system" if self.system else "--user"

@@ -7,7 +7,7 @@ from sdqueue.cli.listing import cells
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import Column, colours, print_json, print_lines, table
 from sdqueue.cli.place import Place
-from sdqueue.cli.rows import completed
+from sdqueue.cli.rows import Told, completed
 
 COLUMNS = (
     Column("#", "number", right=True),
@@ -30,7 +30,7 @@ def run(args: Arguments) -> int:
     for lane in args.lane or ():
         place.check_lane(lane)
     rows = ask(place, lambda client: client.plan())
-    rows = completed(rows, rows, place)
+    rows = completed(rows, Told(rows), place)
     rows = [row for row in rows if not args.lane or row["lane"] in args.lane]
     if args.json != "off":
         print_json(rows, args.json)

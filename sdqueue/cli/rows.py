@@ -5,18 +5,19 @@ survives everything; why a queued job waits is known to the controller alone.
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from sdqueue.cli.place import Place
-from sdqueue.core.model import JobState
+from sdqueue.core.model import Code, JobState
 from sdqueue.core.view import JOB_KEYS
 from sdqueue.jobtext import read_header
 from sdqueue.spool import meta
 from sdqueue.spool.layout import Spool
 from sdqueue.spool.runs import read_record, runs
 from sdqueue.spool.scan import JobBytes, read_job
-from sdqueue.words.errors import NoSuchJob, UsageError
+from sdqueue.words.errors import NoSuchJob, SpoolError
 from sdqueue.words.names import SUFFIX, job_name_fault, second_word, shown, sort_key, unit_of_job
 
 Row = dict[str, object]
@@ -89,7 +90,7 @@ def list_names(spool: Spool, state: str) -> list[str]:
     except FileNotFoundError:
         return []
     except PermissionError as error:
-        raise UsageError(f"{error.filename} can't be read: the queue is another user's.") from None
+        raise SpoolError(f"{error.filename} can't be read: the queue is another user's.") from None
     return [file[: -len(SUFFIX)] for file in files if file.endswith(SUFFIX)]
 
 
@@ -206,27 +207,56 @@ def _reason(code: str) -> Row:
     }
 
 
-def completed(rows: list[Row], told: Iterable[Row] | None, place: Place) -> list[Row]:
+def only_told(rows: Iterable[Row], states: Iterable[str], wanted: Wanted) -> list[Row]:
+    """Return the wanted rows of those that the controller gave, for who can't read the files."""
+    found: list[Row] = []
+    for state in states:
+        some = [row for row in rows if row["state"] == state and wanted(str(row["name"]))]
+        some.sort(key=lambda row: sort_key(str(row["name"])))
+        found += [row | {"reason": _whole_reason(row["reason"])} for row in some]
+    return found
+
+
+class Told(NamedTuple):
+    """What the controller says of jobs: `rows`, and the head of each lane whose other jobs stand
+    behind it and have no row."""
+
+    rows: Sequence[Row]
+    heads: Mapping[str, str] = {}
+
+
+def completed(rows: list[Row], told: Told | None, place: Place) -> list[Row]:
     """Return the rows with what the controller told of them; `told` is None if nobody did."""
     if told is None and place.has_controller():
         return [row | {"reason": row["reason"] and _reason(NO_ANSWER)} for row in rows]
     if told is None:
         return rows
-    known = {row["name"]: row for row in told}
-    return [_completed(row, known.get(row["name"])) for row in rows]
+    known = {row["name"]: row for row in told.rows}
+    return [_completed(row, known.get(row["name"]), told.heads) for row in rows]
 
 
-def _completed(row: Row, told: Row | None) -> Row:
+def _completed(row: Row, told: Row | None, heads: Mapping[str, str]) -> Row:
     if row["state"] != JobState.QUEUED and row["state"] != JobState.RUNNING:
         return row
-    if told is None or told["state"] != row["state"]:
-        # It changed between the two looks, or its file is new: the file counts.
-        return row | {"reason": _reason(NEW)} if row["state"] == JobState.QUEUED else row
-    return {**row, **told, "reason": _whole_reason(told["reason"])}
+    if told is not None and told["state"] == row["state"]:
+        return {**row, **told, "reason": _whole_reason(told["reason"])}
+    if row["state"] == JobState.RUNNING:
+        return row
+    head = heads.get(str(row["lane"])) if told is None else None
+    # Without either it changed between the two looks, or its file is new: the file counts.
+    return row | {"reason": _behind(head, str(row["lane"])) if head else _reason(NEW)}
+
+
+def _behind(head: str, lane: str) -> Row:
+    """Return the reason of a job in line, as the controller would give it."""
+    detail = f"{head} is before it in lane {lane}"
+    return _whole({"code": str(Code.EARLIER_JOB), "detail": detail, "blocker": head})
 
 
 def _whole_reason(reason: object) -> Row | None:
     """Return a reason with all its keys, since what does not apply was left out on the bus."""
-    if not isinstance(reason, dict):
-        return None
+    return _whole(reason) if isinstance(reason, dict) else None
+
+
+def _whole(reason: Mapping[str, object]) -> Row:
     return {"code": "", "detail": "", "blocker": "", "since": None, "until": None, **reason}

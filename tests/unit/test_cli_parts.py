@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from sdqueue.cli.options import REST, Arguments, Parser, parser_for
 from sdqueue.cli.output import Column, table
+from sdqueue.cli.place import Place
+from sdqueue.cli.rows import Told, completed, only_told
 from sdqueue.cli.safe import ellipsized, padded, safe, width
 from sdqueue.cli.times import ago, span, stamp
 from sdqueue.cli.verbs import GLOBAL_OPTIONS, VERBS, verb_named
+from sdqueue.core.view import JOB_KEYS
 from sdqueue.words.errors import UsageError
 from tests.harness.cli import Cli
 
@@ -116,6 +119,35 @@ def test_columns_are_aligned_and_unused_ones_left_out() -> None:
     assert table(columns, rows) == ["A           N", "日本        5", "abcdef  12345"]
     assert table(columns, rows, legend=False) == ["日本        5", "abcdef  12345"]
     assert table(columns, []) == ["A  N"]
+
+
+# Rows -------------------------------------------------------------------------------------------
+
+
+def row(name: str, state: str = "queued", **more: object) -> dict[str, object]:
+    return {**dict.fromkeys(JOB_KEYS), "name": name, "state": state, "lane": "gpu", **more}
+
+
+def test_jobs_that_the_controller_left_out_stand_behind_the_head_of_their_lane(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    place = Place(system=False)
+    files = [row("r", "running"), row("h"), row("x"), row("n", lane="net"), row("d", "done")]
+    aside = [row("r", "running", run=3), row("h", reason={"code": "paused", "detail": "p"})]
+    found = completed(files, Told(aside, {"gpu": "h"}), place)
+    codes = {each["name"]: each["reason"] and each["reason"]["code"] for each in found}  # type: ignore[index]
+    assert codes == {"r": None, "h": "paused", "x": "earlier-job", "n": "new", "d": None}
+    assert [each["run"] for each in found] == [3, None, None, None, None]
+    one_by_one = completed(files, Told(aside), place)
+    assert one_by_one[2]["reason"]["code"] == "new"  # type: ignore[index]
+    assert completed(files, None, place) == files
+
+
+def test_only_what_the_controller_tells_where_files_cannot_be_read() -> None:
+    told = [row("10", reason={"code": "x"}), row("9"), row("r", "running")]
+    found = only_told(told, ["running", "queued", "done"], lambda name: name != "x")
+    assert [each["name"] for each in found] == ["r", "9", "10"]
 
 
 # Times ------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from sdqueue.cli import load
 from sdqueue.cli.detail import DETAIL_KEYS
 from sdqueue.cli.exits import EXIT_STATUS
 from sdqueue.cli.options import GLOBAL_GROUP, parser_for
+from sdqueue.cli.overall import Health, Overall
 from sdqueue.cli.rows import CLIENT_CODES
-from sdqueue.cli.status import Health, Overall
 from sdqueue.cli.verbs import GLOBAL_OPTIONS, VERBS, Verb
 from sdqueue.config import load as load_config
 from sdqueue.controller.service import FEATURES, INTERFACE, NAME, PATH
