@@ -211,8 +211,8 @@ class Shell:
             return
         blocker = self.pid1.refusal(unit)
         if blocker is not None:
-            yield
             self._note_refusal(blocker)
+            yield
             self.spool.queue.setdefault(name, self.spool.running.pop(name))
             self.spool.running.pop(name, None)
             self.looks.append(name)
@@ -251,11 +251,12 @@ class Shell:
         assert len(action.names) <= CHECKS_MAX
         unit = self._unit(names.unit_of_checks(action.lane), action.lane)
         blocker = self.pid1.refusal(unit) if self.has_bus else None
+        if blocker is not None:
+            self._note_refusal(blocker)
         if blocker is not None or not self.has_bus:
             yield
             self.post(*map(ev.NotChecked, action.names))
             if blocker:
-                self._note_refusal(blocker)
                 why = Reason(Code.REFUSED, f"{blocker} runs", blocker)
                 self.post(ev.ChecksRefused(action.lane, why), ev.UnitGone(unit.name))
             return
