@@ -2,7 +2,8 @@
 
 Re-enacts manager_enumerate_perpetual() and manager_enumerate(), src/core/manager.c, and
 mount_setup_unit(), src/core/mount.c, v252.
-Differs: devices that udev announces are not loaded, but for `Manager.device_nodes`.
+Differs: devices that udev announces are not loaded, but for `Manager.device_nodes`; of the targets
+that v262 has built in, those without a file are not found here.
 """
 
 from collections.abc import Callable, Iterable

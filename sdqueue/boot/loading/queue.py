@@ -19,7 +19,8 @@ order stays the same, since a stub of each name is queued.
 Re-enacts manager_load_unit_prepare(), manager_dispatch_load_queue() and
 manager_dispatch_target_deps_queue(), src/core/manager.c; unit_add_dependency() and
 unit_add_default_target_dependency(), src/core/unit.c, v252.
-Differs: units are never unloaded, and a unit is loaded once.
+Differs: units are never unloaded, and a unit is loaded once; an alias of a masked unit is always
+that unit, where systemd makes it another one, in error, if the masked unit was loaded first.
 """
 
 from collections.abc import Callable
