@@ -113,25 +113,31 @@ class UnitSet:
         return not required or name in self.perpetual or name in self.present
 
     def _fragment(self, name: str, found: Found) -> "_Draft":
-        """Read the unit file alone; re-enacts unit_load_fragment(), src/core/load-fragment.c."""
-        draft = _Draft(name, found.names, unitname.type_of(name), self.host, self.version)
+        """Read the unit file alone; re-enacts unit_load_fragment(), src/core/load-fragment.c.
+
+        Aliases are merged after the file was read well: of a file with a fault each name is a unit.
+        """
+        kind = unitname.type_of(name)
+        draft = _Draft(name, frozenset((name,)), kind, self.host, self.version)
         if found.problem:
             draft.problems.append(found.problem)
         if found.entry is None:
+            draft.names = found.names
             return draft
         masked = self.files.status(found.entry) is Kind.MASK
         read = Parsed(found.entry.file) if masked else self._read(found.entry)
         if isinstance(read, Problem):
             draft.problems.append(read)
             return draft
-        draft.name, draft.fragment_file = found.id, found.entry.file
-        refused = draft.take(read)
-        if masked and name not in self.perpetual:
-            draft.load_state = LoadState.MASKED
-        elif refused:
+        draft.fragment_file = found.entry.file
+        if draft.take(read):
             draft.load_state = LoadState.BAD_SETTING
+        elif read.failed:
+            draft.load_state = LoadState.ERROR
         else:
-            draft.load_state = LoadState.ERROR if read.failed else LoadState.LOADED
+            draft.name, draft.names = found.id, found.names
+            hidden = masked and name not in self.perpetual
+            draft.load_state = LoadState.MASKED if hidden else LoadState.LOADED
         draft.extras = draft.load_state is LoadState.LOADED
         return draft
 

@@ -280,6 +280,15 @@ def test_what_stood_before_a_fault_counts_and_the_rest_does_not() -> None:
     assert unit.dropin_files == ()
 
 
+@pytest.mark.parametrize("text", ["[broken\n", "[Service]\nExecStart=a/b\n", "-> /nowhere/x"])
+def test_of_a_file_with_a_fault_every_name_is_a_unit_of_its_own(text: str) -> None:
+    found = units({"/l/a.service": text, "/e/b.service": "-> /l/a.service"})
+    for name in ("a.service", "b.service"):
+        assert found.get(name).name == name
+        assert found.get(name).names == {name}
+        assert not found.get(name).loaded
+
+
 def test_a_fault_in_a_drop_in_ends_that_drop_in_only() -> None:
     files = {"/l/a.service": OK, "/e/a.service.d/1.conf": "[Unit]\nAfter=x.service\n[b\nBefore=y\n"}
     files["/e/a.service.d/2.conf"] = "[Unit]\nWants=z.service\n"
