@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sdqueue.cli.operating import Effect, add_jobs, print_effects
 from sdqueue.cli.options import Arguments, Parser
-from sdqueue.cli.output import print_json
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import DIRECTORY_OF, expand
-from sdqueue.cli.safe import safe
-from sdqueue.cli.say import remark
 from sdqueue.cli.watching import state_of
 from sdqueue.spool.layout import lock
 from sdqueue.spool.moves import move
@@ -23,12 +21,11 @@ EFFECTS = {
     "stopping": "being stopped, and set aside then",
 }
 ALIVE = ("running", "queued")
-Effect = str | SdqueueError
 
 
 def add_arguments(parser: Parser) -> None:
     """Add the options of `cancel`."""
-    parser.add_argument("jobs", metavar="JOB", nargs="+", help="names, or globs of names")
+    add_jobs(parser)
 
 
 def run(args: Arguments) -> int:
@@ -36,14 +33,7 @@ def run(args: Arguments) -> int:
     place = Place(system=args.system)
     names = _meant(place, args.jobs)
     effects = _cancel_all(place, names)
-    if args.json != "off":
-        print_json([_as_json(name, effect) for name, effect in effects.items()], args.json)
-    for name, effect in effects.items():
-        if isinstance(effect, SdqueueError):
-            remark(str(effect))
-        elif args.json == "off":
-            print(f"{safe(name)}: {EFFECTS.get(effect, effect)}")
-    return max((e.exit_status for e in effects.values() if isinstance(e, SdqueueError)), default=0)
+    return print_effects(effects, args.json, EFFECTS)
 
 
 def _meant(place: Place, patterns: Sequence[str]) -> list[str]:
@@ -100,12 +90,3 @@ def _set_aside(place: Place, name: str) -> Effect:
     except NoSuchJob as error:
         return error
     return "parked"
-
-
-def _as_json(name: str, effect: Effect) -> dict[str, object]:
-    failed = isinstance(effect, SdqueueError)
-    return {
-        "name": name,
-        "effect": None if failed else effect,
-        "error": str(effect) if failed else None,
-    }

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sdqueue.cli.output import STATE_COLOURS, Column, Style, paint_line, table
 from sdqueue.cli.place import Place
+from sdqueue.cli.records import records_of
 from sdqueue.cli.rows import DIRECTORY_OF, Row
 from sdqueue.cli.safe import safe
 from sdqueue.cli.times import ago, span, stamp
 from sdqueue.jobfile import parse, settings_of
-from sdqueue.spool.runs import read_record, runs
 from sdqueue.spool.scan import JobBytes, read_job
 
 RUNS_SHOWN = 10
@@ -48,7 +48,7 @@ def detailed(place: Place, row: Row) -> Row:
         "settings": settings,
         "problems": problems,
         "dropins": dropins(place, str(row["unit"])),
-        "runs": list(_records(place, name)),
+        "runs": list(records_of(place.spool, name)),
     }
 
 
@@ -68,12 +68,6 @@ def _file(place: Place, name: str, state: str) -> tuple[dict[str, list[str]], li
         for each in found.problems
     ]
     return settings, problems
-
-
-def _records(place: Place, name: str) -> Iterator[Row]:
-    for number in runs(place.spool, name):
-        record = read_record(place.spool, name, number)
-        yield record if record else {"run": number}
 
 
 def dropins(place: Place, unit: str) -> list[str]:

@@ -7,8 +7,9 @@ import sys
 from sdqueue.cli import journal
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.place import Place
+from sdqueue.cli.records import record_of
 from sdqueue.cli.rows import DIRECTORY_OF, expand
-from sdqueue.spool.runs import read_record, runs
+from sdqueue.spool.runs import runs
 from sdqueue.words.errors import NoSuchJob, SdqueueError, UsageError
 from sdqueue.words.names import job_name, unit_of_job
 
@@ -80,14 +81,15 @@ def _matches(place: Place, name: str, number: int | None) -> list[str]:
 
 
 def _start(place: Place, name: str, number: int) -> float | None:
-    start = (read_record(place.spool, name, number) or {}).get("start")
+    start = record_of(place.spool, name, number).get("start")
     return float(start) if isinstance(start, int | float) else None
 
 
 def _invocation(place: Place, name: str, number: int, *, is_last: bool) -> str:
     """Return the run's invocation id: from its record, or from the manager while it runs."""
-    record = read_record(place.spool, name, number) or {}
-    found = record.get("invocation") or (_running(place, unit_of_job(name)) if is_last else "")
+    found = record_of(place.spool, name, number).get("invocation") or (
+        _running(place, unit_of_job(name)) if is_last else ""
+    )
     if not found:
         raise SdqueueError(
             f"run {number} of {name} has no invocation id in its record, since it was cut off;"

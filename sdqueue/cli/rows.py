@@ -10,12 +10,12 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from sdqueue.cli.place import Place
+from sdqueue.cli.records import last_record
 from sdqueue.core.model import Code, JobState
 from sdqueue.core.view import JOB_KEYS
 from sdqueue.jobtext import read_header
 from sdqueue.spool import meta
 from sdqueue.spool.layout import Spool
-from sdqueue.spool.runs import read_record, runs
 from sdqueue.spool.scan import JobBytes, read_job
 from sdqueue.words.errors import NoSuchJob, SpoolError
 from sdqueue.words.names import SUFFIX, job_name_fault, second_word, shown, sort_key, unit_of_job
@@ -131,7 +131,7 @@ class _Reader:
         lane = head.get("LANE") or second_word(name)
         lane = lane if lane in self._lanes else head.get("LANE", "")
         retries = head.get("RETRIES") or self._defaults.get(lane, {}).get("RETRIES") or "3"
-        record = self._last_run(name) if name in self._ran else {}
+        record = last_record(self._spool, name) if name in self._ran else {}
         row: Row = dict.fromkeys(JOB_KEYS)
         row |= {
             "name": name,
@@ -163,10 +163,6 @@ class _Reader:
             key.decode("ascii"): value.decode("utf-8", "replace")
             for _, key, value in read_header(found.data).lines
         }
-
-    def _last_run(self, name: str) -> Row:
-        number = max(runs(self._spool, name), default=0)
-        return (read_record(self._spool, name, number) if number else None) or {}
 
     def _attempt(self, name: str, state: str, record: Row) -> object:
         if state != JobState.QUEUED:

@@ -10,11 +10,11 @@ from sdqueue.cli.exits import FAILED, NOT_DONE, OK, SET_ASIDE, TIMED_OUT
 from sdqueue.cli.journalread import Output
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.place import Place
+from sdqueue.cli.records import last_record
 from sdqueue.cli.say import remark
 from sdqueue.cli.submit import submit
 from sdqueue.cli.watching import Watch, settled_state_of
 from sdqueue.spool.eventread import Follower, Record
-from sdqueue.spool.runs import read_record, runs
 from sdqueue.words.errors import SdqueueError, UsageError
 from sdqueue.words.names import SUFFIX
 
@@ -132,8 +132,7 @@ def exit_status(place: Place, name: str, state: str) -> int:
     if state != "failed":
         remark(f"{name} was set aside" if state == "parked" else f"{name} was removed")
         return SET_ASIDE
-    number = max(runs(place.spool, name), default=0)
-    record = (read_record(place.spool, name, number) if number else None) or {}
+    record = last_record(place.spool, name)
     rc, result = record.get("rc"), record.get("result")
     if result == "timeout":
         remark(f"{name} has failed: its TIMEOUT passed")

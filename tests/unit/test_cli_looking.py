@@ -186,6 +186,26 @@ def test_a_controller_that_holds_the_spool_and_does_not_answer_is_told_from_none
         assert "9-gpu-a" in five.jobs()
 
 
+FORGED = (
+    '{"start": NaN, "end": Infinity, "rc": "7", "run": [1], "attempt": {}, "verified": "yes"}',
+    '{"start": 1e300, "end": -1e300, "rc": true, "invocation": 5, "note": "\\u001b[31m"}',
+    '{"start": "x", "outcome": 1, "result": [], "kernel": {"a": NaN}}',
+    "[]",
+    '{"start": ' + "9" * 400 + "}",
+)
+
+
+@pytest.mark.parametrize("record", FORGED, ids=range(len(FORGED)))
+def test_a_forged_record_of_a_run_spoils_nothing(five: Cli, record: str) -> None:
+    (five.spool / "runs/f/2/run.json").write_text(record)
+    for words in (("list",), ("show", "f"), ("status", "f")):
+        done = five.here(*words)
+        assert done.status == 0
+        assert all(line.isprintable() for line in done.lines)
+        strict = json.loads(five.here(*words, "--json").out, parse_constant=pytest.fail)
+        assert next(row for row in strict if row["name"] == "f")["rc"] is None
+
+
 def test_a_name_with_the_letters_of_a_pattern_is_found_by_itself(cli: Cli) -> None:
     cli.queue("1-cpu-a[1]")
     cli.queue("1-cpu-a1")
