@@ -90,13 +90,16 @@ def render(settings: "Iterable[tuple[str, str]]", argv: "Sequence[str]") -> byte
     )
 
 
-def render_script(settings: "Sequence[tuple[str, str]]", script: bytes) -> bytes:
-    """Return `script` with the header lines added; its own lines of the same keys are replaced.
+def render_script(
+    settings: "Sequence[tuple[str, str]]", script: bytes, *, without: "Sequence[str]" = ()
+) -> bytes:
+    """Return `script` with the header lines added; its own lines of the same keys are replaced, and
+    those of the keys in `without` are left out.
 
     Everything else, above all the body, is kept byte for byte.
     """
     header = read_header(script)
-    replaced = {key.encode() for key, _ in settings}
+    replaced = {key.encode() for key in (*without, *(key for key, _ in settings))}
     kept, at = b"", header.start
     while at < header.end:
         begin = at

@@ -10,6 +10,7 @@ Synchronous; decides nothing; every OSError becomes a SpoolError that says what,
 | add      | new job files, numbered names                                          |
 | scan     | which job files there are, reading their heads                         |
 | moves    | from one state to another, removal                                     |
+| rewrite  | new content for a job file, in its place                               |
 | runs     | `runs/JOB/N/`: snapshot, record, witness; `work/JOB`                   |
 | meta     | `meta/JOB.json`: what must outlive a restart and is not in the file    |
 | eventlog | `events.jsonl`: append, rotate                                          |
