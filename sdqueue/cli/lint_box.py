@@ -52,8 +52,8 @@ def _named(root: str, base: str, version: int | None) -> Box:
         raise UsageError(f"there is no base {base}. The bases: {', '.join(BASES)}.")
     if root:
         raise UsageError("--base and --root: the box can't be both")
-    # A name that no path has, so that nothing of this machine is seen; places read well with it.
-    top = f"{base}:"
+    # A directory that nobody has, so that nothing of this machine is seen.
+    top = f"/{base}:"
     found = version or BASES[base].systemd
     return Box(top, found, base, tuple(_entries(base, top)), tuple(_about(found, base)), {})
 

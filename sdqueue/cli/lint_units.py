@@ -13,6 +13,7 @@ from sdqueue.lint.judge import judge
 from sdqueue.lint.report import Report
 from sdqueue.lint.rule import Rule, explain
 from sdqueue.lint.rules import BY_NAME, RULES
+from sdqueue.unitbase import BASES
 from sdqueue.words.errors import UsageError
 
 CLEAN, FINDINGS, COULD_NOT_LOOK = 0, 1, 2
@@ -137,9 +138,11 @@ def _report(world: World, found: list[Finding]) -> Report:
 
 
 def _shown(file: str) -> str:
-    """A path as short as it can be from here."""
+    """A path as short as it can be from here; that of a named base without its first slash."""
     if not file.startswith("/"):
         return file
+    if file.split("/")[1].removesuffix(":") in BASES:
+        return file[1:]
     here = os.path.relpath(file)
     return here if len(here) < len(file) and not here.startswith("../..") else file
 

@@ -110,7 +110,8 @@ def _load(units: UnitSet, manager: Manager, names: Iterable[str]) -> Loaded:
 
 def _without(found: Prepared, manager: Manager, seed: int) -> Judged:
     """The box as it is without the new files; units of theirs that it has anyway are loaded too."""
-    there = [name for name in found.names if found.base.fragment_file(name)]
+    names = (name for name in found.names if not unitname.is_template(name))
+    there = [name for name in names if found.base.fragment_file(name)]
     return Judged(_load(found.base, manager, there).graph, manager.version, seed=seed)
 
 

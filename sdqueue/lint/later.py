@@ -15,6 +15,7 @@ from sdqueue.boot.graph import Graph
 
 SHUTDOWN = "shutdown.target"
 RUNS = 300
+RUNS_BY_HAND = 20
 ENDS = frozenset({SHUTDOWN, "umount.target", "final.target"})
 
 
@@ -54,6 +55,16 @@ def shutdown_outlook(
     return outlook(
         running, graph.id(SHUTDOWN), mode="replace", version=version, runs=RUNS, seed=seed
     )
+
+
+def started_by_hand(graph: Graph, unit: str, boot: Outlook, version: int) -> Outlook:
+    """What systemctl start of a unit leads to, with all that boot starts running."""
+    running = graph.with_nodes(
+        replace(graph.node(name), active_state="active")
+        for name, types in boot.jobs.items()
+        if "start" in types
+    )
+    return outlook(running, unit, mode="replace", version=version, runs=RUNS_BY_HAND)
 
 
 def all_loaded_loops(graph: Graph) -> list[list[str]]:

@@ -10,12 +10,18 @@ from functools import cached_property
 from sdqueue.boot.activate import boot_mode
 from sdqueue.boot.draws import Outlook, outlook
 from sdqueue.boot.graph import Graph, Kind, Origin
-from sdqueue.lint.later import all_loaded_loops, reached_later, shutdown_outlook
+from sdqueue.lint.later import (
+    all_loaded_loops,
+    reached_later,
+    shutdown_outlook,
+    started_by_hand,
+)
 from sdqueue.unitfile.specifier import Host
 from sdqueue.unitfile.unit import Unit
 from sdqueue.words.problem import Problem
 
 DEFAULT_TARGET = "default.target"
+BY_HAND_MAX = 50
 STARTED_BY: tuple[Kind, ...] = ("RequiredBy", "WantedBy", "BoundBy", "UpheldBy", "TriggeredBy")
 
 
@@ -49,6 +55,10 @@ class Box:
         return shutdown_outlook(
             self.graph, self.boot, self.version, by_hand=self.by_hand, seed=self.seed
         )
+
+    def by_hand_outlook(self, unit: str) -> Outlook:
+        """What systemctl start of a unit leads to once the box has booted."""
+        return started_by_hand(self.graph, unit, self.boot, self.version)
 
     @cached_property
     def latent(self) -> list[list[str]]:
@@ -102,6 +112,13 @@ class Situation:
             unit = self.unit(name)
             if unit is not None and unit.loaded and (not types or unit.type in types):
                 yield unit
+
+    def by_hand(self) -> list[str]:
+        """The new units that boot doesn't start and a person might; not too many of them."""
+        if self.new_files is None:
+            return []
+        names = [unit.name for unit in self.units() if unit.name not in self.box.boot.jobs]
+        return names[:BY_HAND_MAX]
 
     def starts(self, unit: str) -> bool:
         """Whether boot has a start job for the unit, or finds it active."""

@@ -27,7 +27,7 @@ OTHERWISE = {
     "30-after-graphical-on-server": {"latent-cycle"},
     "31-conflicts-both-enabled": {"enabled-conflict"},
     "32-conflicts-mutual": {"enabled-conflict"},
-    "33-requisite-plus-conflicts": {"requirement-without-ordering"},
+    "33-requisite-plus-conflicts": {"requirement-without-ordering", "enabled-conflict"},
     "34-requires-missing-unit": {"requires-missing"},
     "35-wants-missing-and-masked": {"requires-missing"},
     "42-partof-no-default-order": {"after-default-target"},

@@ -7,9 +7,14 @@ from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
 from sdqueue.words.problem import Problem
 
+NO_TARGET = ": there is no such unit"
+"""What enabling says of [Install]; wanted-by-unreached knows more about it."""
+
 
 def check(situation: Situation) -> Iterator[Finding]:
     for problem in situation.problems:
+        if NO_TARGET in problem.message:
+            continue
         yield _finding(problem, problem.file.rpartition("/")[2])
     for name in situation.new_units:
         unit = situation.unit(name)

@@ -22,6 +22,16 @@ def check(situation: Situation) -> Iterator[Finding]:
             message=f"the boot fails: {situation.box.target} requires all of this ordering cycle, "
             "so systemd may not break it",
         )
+    for unit in situation.by_hand():
+        for knot in fresh(situation, situation.box.by_hand_outlook(unit).fatal, lambda _: ()):
+            yield finding(
+                knot,
+                situation,
+                rule=RULE.name,
+                severity="error",
+                unit=unit,
+                message=f"systemctl start {unit} fails: it requires all of this ordering cycle",
+            )
 
 
 RULE = Rule(
@@ -29,7 +39,8 @@ RULE = Rule(
     "fatal",
     does="""\
 Finds ordering circles all of whose jobs the default target requires, directly or through other
-units, by Requires=, BindsTo= or Requisite=. This is decided, not simulated.""",
+units, by Requires=, BindsTo= or Requisite=. This is decided, not simulated. New units that boot
+doesn't start are tried alone, as systemctl start would do it; there it is an error.""",
     why="""\
 systemd may delete only jobs that don't matter to the request. Where all of a circle matter it says
 "Transaction order is cyclic" and gives up on the default target: the machine doesn't boot.""",

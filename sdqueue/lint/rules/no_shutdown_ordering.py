@@ -9,6 +9,9 @@ from sdqueue.lint.targets import ON_EVENT
 from sdqueue.unitfile.unit import Setting, Unit
 
 SHUTDOWN = "shutdown.target"
+ENDING = frozenset(
+    f"systemd-{how}.service" for how in ("halt", "kexec", "poweroff", "reboot", "soft-reboot")
+)
 ENDS = ON_EVENT - {"sound.target", "printer.target", "bluetooth.target"}
 
 
@@ -40,15 +43,16 @@ def _stays(unit: Unit) -> bool:
 
 
 def _stopped_by_others(situation: Situation, unit: Unit) -> bool:
-    """Whether it comes and goes with a socket, or is stopped before a mount that it needs."""
-    triggered = any(situation.graph.neighbours(unit.name, "TriggeredBy"))
-    return triggered or unit.last("Unit", "RequiresMountsFor") is not None
+    """Whether it comes and goes with another unit, or is stopped before a mount that it needs."""
+    tied = any(situation.graph.neighbours(unit.name, "TriggeredBy", "BindsTo", "PartOf"))
+    return tied or unit.last("Unit", "RequiresMountsFor") is not None
 
 
 def _of_the_end(situation: Situation, unit: str) -> bool:
     """Whether it belongs to an end itself, or is ended by another one than a shutdown."""
-    near = situation.graph.neighbours(unit, "WantedBy", "RequiredBy", "Conflicts", "BindsTo")
-    return any(other in ENDS and other != SHUTDOWN for other in near)
+    near = situation.graph.neighbours
+    for_end = {*near(unit, "WantedBy", "RequiredBy", "Conflicts", "BindsTo")} & ENDS - {SHUTDOWN}
+    return bool(for_end) or any(other in ENDING for other in near(unit, "Before"))
 
 
 def _finding(unit: Unit, setting: Setting, missing: list[str]) -> Finding:
@@ -64,8 +68,8 @@ RULE = Rule(
     "warning",
     does="""\
 Finds services with DefaultDependencies=no that run on, or have something to do when they are
-stopped, and have no Conflicts=shutdown.target or no Before=shutdown.target. Those that a socket or
-the like starts are left out, and those that belong to a shutdown or an initrd.""",
+stopped, and have no Conflicts=shutdown.target or no Before=shutdown.target. Those that come
+and go with another unit are left out, and those that belong to a shutdown or an initrd.""",
     why="""\
 Both lines are default dependencies and go with them. Without Conflicts= nobody stops the unit: it
 is killed at the very end, when file systems are being unmounted. Without Before= it is stopped, but

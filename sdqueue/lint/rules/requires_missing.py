@@ -24,18 +24,22 @@ def check(situation: Situation) -> Iterator[Finding]:
             state = situation.graph.node(ref.name).load_state
             if state != "loaded":
                 fix = f"install or unmask {ref.name}, or write Wants={ref.name}"
+                booted = situation.reached(unit.name)
                 yield Finding(
                     RULE.name,
-                    RULE.severity,
+                    RULE.severity if booted else "warning",
                     unit.name,
                     ref.place.file,
                     ref.place.line,
-                    f"{_fate(unit.name, situation.version)}: {key}={ref.name} {SAYS[state]}",
+                    f"{_fate(unit.name, situation.version, booted=booted)}: "
+                    f"{key}={ref.name} {SAYS[state]}",
                     fixes=(Fix(ref.place.file, ref.place.line, fix),),
                 )
 
 
-def _fate(unit: str, version: int) -> str:
+def _fate(unit: str, version: int, *, booted: bool) -> str:
+    if not booted:
+        return f"{unit} can't be started"
     if version < FAILS_AGAIN_SINCE:
         return f"{unit} will be started at boot without it, and refused by hand"
     return f"{unit} will not be started"

@@ -9,6 +9,8 @@ from sdqueue.lint.situation import Situation
 from sdqueue.lint.targets import is_of_boot
 from sdqueue.unitfile.unit import Place, Unit
 
+ON_DEMAND = frozenset({"network-online.target"})
+"""Wanted by those that wait, so that what makes it true is started only for them."""
 KEYS = {"WantedBy": 0, "RequiredBy": 0, "UpheldBy": 254}
 
 
@@ -40,7 +42,7 @@ def _target(
         hint = f"write {key}={near}" if near else "name a target that exists"
         fix = Fix(place.file, place.line, hint)
         yield _finding(unit, place, f"{key}={name}: there is no such target", RULE.severity, fix)
-    elif is_of_boot(name) and not situation.reached(name):
+    elif is_of_boot(name) and name not in ON_DEMAND and not situation.reached(name):
         text = f"{key}={name}: boot never reaches it, so {unit.name} will not be started"
         yield _finding(unit, place, text, "warning")
 
