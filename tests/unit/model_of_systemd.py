@@ -165,6 +165,9 @@ class Shell:
             act.Park: self._leave,
             act.StopUnit: self._stop,
         }
+        if type(action).__name__ == "Relook":
+            self.seen.pop(action.name, None)  # type: ignore[union-attr]
+            self.looks.append(action.name)  # type: ignore[union-attr]
         if type(action) in kinds:
             kind = type(action).__name__
             if isinstance(action, act.Start):
