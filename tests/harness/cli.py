@@ -92,6 +92,8 @@ class Cli:
         try:
             with chdir(self.home), redirect_stdout(out), redirect_stderr(err):
                 status = main(["--user", *words])
+        except SystemExit as end:
+            status = int(end.code or 0)
         finally:
             os.environ.clear()
             os.environ.update(before)

@@ -126,7 +126,7 @@ def test_control_characters_of_names_and_descriptions_never_reach_the_output(cli
     cli.queue("9-cpu-x", "true", "DESCRIPTION: red \x1b[31m \u202e \x9b")
     (cli.spool / "queue").joinpath(os.fsdecode(b"\xff\xfe.job")).write_text("true\n")
     for words in (("list",), ("status",), ("show", "9-cpu-x"), ("why", "*"), ("status", "9*")):
-        done = cli(*words)
+        done = cli.here(*words)
         assert done.status == 0, done.err
         assert all(line.isprintable() for line in done.lines), (words, done.out)
         assert done.err.replace("\n", "").isprintable()
@@ -477,7 +477,7 @@ def test_every_verb_has_help_that_names_its_options(cli: Cli, verb: object) -> N
     from sdqueue import cli as front
 
     name = verb.name  # type: ignore[attr-defined]
-    done = cli(name, "--help")
+    done = cli.here(name, "--help")
     assert (done.status, done.err) == (0, "")
     parser = parser_for(verb)  # type: ignore[arg-type]
     front.load(verb).add_arguments(parser)  # type: ignore[arg-type]
