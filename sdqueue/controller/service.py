@@ -4,6 +4,7 @@ Everything that is read comes from `core.view`, so the bus, `status` and `why` c
 travel as a{sv}; a value that does not apply is left out.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,8 @@ from sdqueue.bus.wire import Variant
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.model import Job, JobState
-from sdqueue.core.view import Row, job_row, lane_row, plan_rows, why
-from sdqueue.words.errors import NoSuchJob, SpoolBusy, UsageError, WrongState
+from sdqueue.core.view import Row, aside_rows, job_row, lane_row, plan_rows, why
+from sdqueue.words.errors import NoSuchJob, SpoolBusy, SpoolError, UsageError, WrongState
 from sdqueue.words.names import job_name
 
 if TYPE_CHECKING:
@@ -86,6 +87,10 @@ def _list_jobs(_request: Request, queue: "Controller", wanted: list[str]) -> obj
     return _rows([job_row(queue.state, job, queue.planned) for job in jobs])
 
 
+def _list_aside(_request: Request, queue: "Controller") -> object:
+    return _rows(aside_rows(queue.state, queue.planned))
+
+
 def _list_lanes(_request: Request, queue: "Controller") -> object:
     return _rows([lane_row(lane, queue.planned) for lane in queue.state.lanes.values()])
 
@@ -98,11 +103,41 @@ def _why(_request: Request, queue: "Controller", name: str) -> object:
     return _rows(why(queue.state, _job(queue, name), queue.planned))
 
 
+CANCEL_SEC = 20.0
+"""How long an answer to a cancel is held back until it is sure; a call waits 25 s by default."""
+
+
 async def _cancel(request: Request, queue: "Controller", name: str) -> str:
+    """Answer once the cancel is on disk: then a controller after this one knows of it too."""
     job = _job(queue, name)
     who = await request.credentials()
+    if _can_note(job):
+        await asyncio.to_thread(queue.places.note_cancel, job.name, job.run, who.uid)
+        queue.post(ev.CancelAsked(job.name, who.uid))
+        return "stopping"
     queue.post(ev.CancelAsked(job.name, who.uid))
-    return "parked" if job.state is JobState.QUEUED else "stopping"
+    try:
+        async with asyncio.timeout(CANCEL_SEC):
+            while queue.state.jobs.get(job.name) is job and not _can_note(job):
+                await queue.wait_turn()
+    except TimeoutError:
+        raise SpoolError(f"{job.name} could not be cancelled yet: {_halted(queue)}") from None
+    if queue.state.jobs.get(job.name) is job:
+        await asyncio.to_thread(queue.places.note_cancel, job.name, job.run, who.uid)
+        return "stopping"
+    return _end_of_cancel(queue, job.name)
+
+
+def _can_note(job: Job) -> bool:
+    """Say whether the job has a run in whose record a cancel can be written."""
+    return job.state is JobState.RUNNING and job.run > 0
+
+
+def _end_of_cancel(queue: "Controller", name: str) -> str:
+    state = queue.state.ended.get(name)
+    if state is JobState.PARKED:
+        return "parked"
+    raise WrongState(f"{name} is {state or 'not in the queue'} already")
 
 
 def _pause(_request: Request, queue: "Controller", lane: str, paused: bool) -> None:
@@ -131,6 +166,7 @@ INTERFACE = Interface(
     MANAGER,
     methods=(
         Method("ListJobs", _list_jobs, args("names:as"), args("jobs:aa{sv}")),
+        Method("ListAside", _list_aside, gives=args("jobs:aa{sv}")),
         Method("ListLanes", _list_lanes, gives=args("lanes:aa{sv}")),
         Method("Plan", _plan, gives=args("jobs:aa{sv}")),
         Method("Why", _why, args("name:s"), args("chain:aa{sv}")),
@@ -145,6 +181,7 @@ INTERFACE = Interface(
         Property("Queued", "u", lambda queue: _count(queue, JobState.QUEUED), "false"),
         Property("Running", "u", lambda queue: _count(queue, JobState.RUNNING), "false"),
         Property("Trouble", "as", lambda queue: queue.troubles, "false"),
+        Property("Notices", "as", lambda queue: list(queue.state.notices.values()), "false"),
     ),
     signals=(SignalSpec("Event", args("event:s", "job:s", "fields:a{sv}")),),
 )

@@ -4,7 +4,7 @@ Rows are dicts of plain values, the same for `--json`, the bus and tables; a val
 apply is None. `JOB_KEYS` and `LANE_KEYS` say what is in them, for the manual and for clients.
 """
 
-from sdqueue.core.model import Code, Job, JobState, LaneState, QueueState, Reason
+from sdqueue.core.model import Code, Job, JobState, LaneState, Phase, QueueState, Reason
 from sdqueue.core.plan import Plan, reason
 
 Row = dict[str, object]
@@ -91,6 +91,16 @@ def lane_row(lane: LaneState, planned: Plan) -> Row:
         "reason": reason_row(planned.blocks.get(name)),
         "excludes": sorted(lane.lane.excludes),
     }
+
+
+def aside_rows(state: QueueState, planned: Plan) -> list[Row]:
+    """Give the queued and running jobs, but for those that only stand behind their lane's head."""
+    heads = {lane.line.head() for lane in state.lanes.values()}
+    return [
+        job_row(state, job, planned)
+        for job in state.jobs.values()
+        if job.phase is not Phase.IN_LINE or job.name in heads
+    ]
 
 
 def plan_rows(state: QueueState, planned: Plan) -> list[Row]:
