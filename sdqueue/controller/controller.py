@@ -16,6 +16,7 @@ since a task of the runner will report on it.
 
 import asyncio
 import logging
+import os
 import signal
 import time
 from collections.abc import Coroutine
@@ -36,7 +37,7 @@ from sdqueue.core.model import Code, QueueState, Reason, new_state
 from sdqueue.core.plan import Plan
 from sdqueue.core.spec import Config
 from sdqueue.notify import notify, watchdog_sec
-from sdqueue.words.errors import BusError
+from sdqueue.words.errors import BusError, SpoolBusy, SpoolError
 
 log = logging.getLogger(__name__)
 
@@ -62,13 +63,14 @@ class Controller:
         self.places = places
         self.journal = journal
         journal.on_trouble = self.trouble
-        self.state: QueueState = new_state(config)
+        self.state: QueueState = new_state(config, uid=os.getuid())
         self.planned = Plan()
         self.runner = Runner(self)
         self.files = Files(places, self.post, self.trouble)
         self._inbox: list[ev.Event] = []
         self._something = asyncio.Event()
         self._stop = asyncio.Event()
+        self._next_turn = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._session: Session | None = None
         self._trouble: dict[str, str] = {}
@@ -87,6 +89,16 @@ class Controller:
     def relook(self, name: str) -> None:
         """Look at a job's file again."""
         self.files.relook(name)
+
+    async def wait_turn(self) -> None:
+        """Wait until all that was posted so far has been taken on."""
+        turn = self._next_turn
+        await turn.wait()
+
+    def recheck(self) -> None:
+        """Compare again what is believed with what the manager has: an answer did not come."""
+        if self._session:
+            self.spawn(self._session.reconcile_again())
 
     def trouble(self, source: str, what: str | None) -> None:
         """Hear that `source` can't be written, or can again: nothing starts meanwhile."""
@@ -153,6 +165,8 @@ class Controller:
                 self._announce(action)
             else:
                 self.spawn(self.runner.do(action))
+        turn, self._next_turn = self._next_turn, asyncio.Event()
+        turn.set()
 
     async def _wait_something(self) -> None:
         """Wait for an event, or for the time at which the plan changes by itself."""
@@ -178,9 +192,12 @@ class Controller:
         while True:
             try:
                 await self._one_session()
-            except BusError as error:
-                log.warning("%s: %s", NO_BUS, error)
-                self._lose_session(str(error))
+            except SpoolBusy:
+                raise
+            except (BusError, SpoolError) as error:
+                what = str(error) if isinstance(error, SpoolError) else f"{NO_BUS}: {error}"
+                log.warning("%s", what)
+                self._lose_session(what)
             await asyncio.sleep(RECONNECT_SEC)
 
     async def _one_session(self) -> None:
@@ -194,11 +211,13 @@ class Controller:
     def _lose_session(self, why: str) -> None:
         self._session = None
         self.runner.systemd = None
-        self.post(ev.Halted(Reason(Code.TROUBLE, f"{NO_BUS}: {why}")))
+        self.post(ev.Halted(Reason(Code.TROUBLE, why)))
 
     def use(self, systemd: Systemd) -> None:
         """Have actions done over this connection from now on."""
         self.runner.systemd = systemd
+        for hook in self.runner.hooks.take_held_back():
+            self.spawn(self.runner.hook(hook))
 
     def ready(self) -> None:
         """Let the queue start jobs, if everything is reconciled, started and well."""

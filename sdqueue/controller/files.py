@@ -81,10 +81,15 @@ class Files:
         """Read all directories: at the start, and when changes may have been missed."""
         first = not self._scanned.is_set()
         found = await asyncio.to_thread(self._places.list_names)
-        self._tell((Seen(*each) for each in found.items() if each[1] in ENDED), first=first)
+        self._tell(Seen(*each) for each in found.items() if each[1] in ENDED)
+        if first:
+            # Files in running/ are news only now: later it was ourselves who moved them.
+            running = sorted(name for name, where in found.items() if where is JobState.RUNNING)
+            for seen in await asyncio.to_thread(self._places.look_running, running):
+                self._post(_running(seen))
         alive = {name for name, where in found.items() if where not in ENDED}
         missing = set(self._identity) - set(found)
-        await self._look(sorted(alive | missing), first=first)
+        await self._look(sorted(alive | missing))
         self._scanned.set()
 
     async def _follow(self, inotify: Inotify) -> None:
@@ -96,7 +101,7 @@ class Files:
                 await self._something.wait()
                 self._something.clear()
                 names, self._changed = self._changed, set()
-                await self._look(sorted(names), first=False)
+                await self._look(sorted(names))
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
@@ -109,21 +114,22 @@ class Files:
                 self._changed.add(event.name.name.removesuffix(SUFFIX))
             self._something.set()
 
-    async def _look(self, names: list[str], *, first: bool) -> None:
+    async def _look(self, names: list[str]) -> None:
         for start in range(0, len(names), LOOKS_MAX):
             chunk = names[start : start + LOOKS_MAX]
             found = await asyncio.to_thread(self._places.look, chunk, dict(self._identity))
-            self._tell(found, first=first)
+            self._tell(found)
 
-    def _tell(self, found: Iterable[Seen], *, first: bool) -> None:
+    def _tell(self, found: Iterable[Seen]) -> None:
         for seen in found:
-            for event in self._events(seen, first=first):
+            for event in self._events(seen):
                 self._post(event)
 
-    def _events(self, seen: Seen, *, first: bool) -> list[ev.Event]:
-        """Say what a look at one name means. Files in running/ are news only at the start: later
-        it was ourselves who moved them."""
+    def _events(self, seen: Seen) -> list[ev.Event]:
+        """Say what a look at one name means."""
         name = seen.name
+        if seen.is_same:
+            return []  # where it was to be forgotten meanwhile, it is among the changed
         if seen.where is JobState.QUEUED:
             if self._identity.get(name) == seen.identity:
                 return []
@@ -131,5 +137,12 @@ class Files:
             return [ev.FileQueued(name, seen.spec, seen.problem, seen.memory)]
         self._identity.pop(name, None)
         if seen.where is JobState.RUNNING:
-            return [ev.FileRunning(name, seen.spec, seen.run, seen.memory)] if first else []
-        return [ev.FileGone(name), ev.FileEnded(name, seen.where)]
+            return []
+        # In this order: where it was, the queue knows until it is told that the file is gone.
+        return [ev.FileEnded(name, seen.where), ev.FileGone(name)]
+
+
+def _running(seen: Seen) -> ev.FileRunning:
+    return ev.FileRunning(
+        seen.name, seen.spec, seen.run, seen.memory, seen.started_sec, seen.cancel_uid
+    )

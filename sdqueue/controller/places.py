@@ -7,9 +7,11 @@ are written; what is to be written is decided elsewhere.
 import os
 import pwd
 import shutil
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sdqueue.core import actions as act
 from sdqueue.core.checks import CheckContext
@@ -42,8 +44,9 @@ STATE_OF = {directory: state for state, directory in DIRECTORY_OF.items()}
 class Seen:
     """What a look at one name found; `where` is None if it is nowhere any more.
 
-    `identity` tells two contents of a queued file apart. `problem` holds what is wrong with the
-    file, errors and warnings; with an error `spec` is None.
+    `identity` tells two contents of a queued file apart; `is_same`: it is the one that was known,
+    and was not read again. `problem` holds what is wrong with the file, errors and warnings; with
+    an error `spec` is None.
     """
 
     name: str
@@ -53,6 +56,9 @@ class Seen:
     problem: str = ""
     memory: Memory = FORGET
     run: int = 0
+    started_sec: float = 0.0
+    cancel_uid: int | None = None
+    is_same: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +71,21 @@ class FoundRun:
     witness: runs.Witness | None
 
 
+class _Moved(NamedTuple):
+    """A rename that was made and is not yet durable; `result` is what its step gives then."""
+
+    source: str
+    target: str
+    forget: bool
+    result: int
+
+
 class Places:
-    """The spool as the controller uses it. `lanes` are kept up to date by the controller."""
+    """The spool as the controller uses it. `lanes` are kept up to date by the controller.
+
+    A step that moves a file may be refused after the rename. Whoever calls it again then gets what
+    the first call would have given, once the rest is done: `_moved` remembers which these are.
+    """
 
     def __init__(self, spool: Spool, lanes: Mapping[str, Lane]) -> None:
         self.spool = spool
@@ -74,6 +93,8 @@ class Places:
         self.lanes = lanes
         self.boot = ""
         self.manager = ""
+        self._moved: dict[str, _Moved] = {}
+        self._records = threading.Lock()
 
     # Looking
 
@@ -98,6 +119,10 @@ class Places:
         """Look at each name; a queued file that is as in `known` is not read again."""
         return [self.look_at(name, known.get(name, ())) for name in names]
 
+    def look_running(self, names: list[str]) -> list[Seen]:
+        """Look at names that have a file in running/, whether or not they are queued anew too."""
+        return [self._look_running(name) for name in names]
+
     def look_at(self, name: str, known: tuple[int, ...] = ()) -> Seen:
         """Look at one name, wherever it lies."""
         for directory in moves.states_of(self.spool, name):
@@ -105,7 +130,7 @@ class Places:
             if where is JobState.QUEUED:
                 return self._look_queued(name, known)
             if where is JobState.RUNNING:
-                return self._look_running(name)
+                return Seen(name, where)
         ended = [STATE_OF[directory] for directory in moves.states_of(self.spool, name)]
         return Seen(name, ended[0] if ended else None)
 
@@ -117,21 +142,36 @@ class Places:
             return Seen(name, JobState.QUEUED, (0,), None, str(read))
         identity = (read.ino, read.mtime_ns, read.size_bytes)
         if identity == known:
-            return Seen(name, JobState.QUEUED, identity)
+            return Seen(name, JobState.QUEUED, identity, is_same=True)
         spec, problem = self._parse(name, "queue", read)
         memory = self._memory(name, read.ino)
         return Seen(name, JobState.QUEUED, identity, spec, problem, memory)
 
     def _look_running(self, name: str) -> Seen:
-        read = scan.read_job(self.spool, "running", name)
+        """Look at a job that runs: what it is, its snapshot says, whatever became of its file."""
         number = max(runs.runs(self.spool, name), default=0)
+        record = (runs.read_record(self.spool, name, number) if number else None) or {}
+        read = scan.read_job(self.spool, "running", name)
         if not isinstance(read, scan.JobBytes):
             return Seen(name, JobState.RUNNING, (), None, str(read), run=number)
+        snapshot = runs.read_snapshot(self.spool, name, number)
+        if snapshot is not None:
+            read = read._replace(data=snapshot)
         spec, problem = self._parse(name, "running", read)
-        memory = self._memory_of_run(name, number, read.ino)
-        return Seen(name, JobState.RUNNING, (), spec, problem, memory, number)
+        return Seen(
+            name,
+            JobState.RUNNING,
+            spec=spec,
+            problem=problem,
+            memory=_memory_at_start(self._memory(name, read.ino), record),
+            run=number,
+            started_sec=_time(record.get("start")),
+            cancel_uid=_count(record.get("cancel_uid")),
+        )
 
     def _parse(self, name: str, directory: str, read: scan.JobBytes) -> tuple[JobSpec | None, str]:
+        if self.system and not _is_user(read.uid):
+            return None, f"its owner, uid {read.uid}, is no user of this machine"
         parsed = parse(
             name,
             read.data,
@@ -150,39 +190,61 @@ class Places:
             return FORGET
         return Memory(found.attempts, found.interrupted, found.retry_sec)
 
-    def _memory_of_run(self, name: str, number: int, ino: int) -> Memory:
-        """Read what is remembered of a job that has a run: which attempt it is, the run knows."""
-        memory = self._memory(name, ino)
-        record = runs.read_record(self.spool, name, number) if number else None
-        attempt = (record or {}).get("attempt")
-        return replace(memory, attempts=attempt - 1) if isinstance(attempt, int) else memory
-
     # Starting
 
-    def claim(self, spec: JobSpec, attempt: int) -> int:
+    def claim(self, spec: JobSpec, memory: Memory) -> int:
         """Make the next run's directory and move the file to running/; give the run's number.
 
-        NoSuchJob if the file is gone. On any error nothing has changed.
+        NoSuchJob if the file is gone. On an error nothing has changed, unless `is_moved` says so.
         """
+        if spec.name in self._moved:
+            return self._finish_move(spec.name)
+        self._drop_unbegun(spec.name)
         owner = self._owner(spec)
         run = runs.create_run(self.spool, spec.name, "queue", owner=owner)
         try:
             runs.work_dir(self.spool, spec.name, owner=owner)
-            record = self._record(spec, attempt, run.number)
+            record = self._record(spec, memory, run.number)
             runs.write_record(self.spool, spec.name, run.number, record, durable=False)
-            moves.move(self.spool, spec.name, "queue", "running")
+            moves.rename(self.spool, spec.name, "queue", "running")
         except BaseException:
             self._drop_run(spec.name, run.number)
             raise
-        return run.number
+        return self._move(spec.name, _Moved("queue", "running", False, run.number))
 
-    def _record(self, spec: JobSpec, attempt: int, number: int) -> dict[str, object]:
+    def _drop_unbegun(self, name: str) -> None:
+        """Remove the last run of a queued job if it never began: a controller was killed on it."""
+        last = max(runs.runs(self.spool, name), default=0)
+        if last and not runs.read_witness(self.spool, name, last):
+            record = runs.read_record(self.spool, name, last)
+            if record is None or "outcome" not in record:
+                self._drop_run(name, last)
+
+    def is_moved(self, name: str) -> bool:
+        """Say whether a step was refused after its rename: it must be called until it succeeds."""
+        return name in self._moved
+
+    def _move(self, name: str, moved: _Moved) -> int:
+        """Make a rename durable that was just made, now or when the step is called again."""
+        self._moved[name] = moved
+        return self._finish_move(name)
+
+    def _finish_move(self, name: str) -> int:
+        moved = self._moved[name]
+        moves.sync_move(self.spool, moved.source, moved.target)
+        if moved.forget:
+            meta.drop(self.spool, name)
+        del self._moved[name]
+        return moved.result
+
+    def _record(self, spec: JobSpec, memory: Memory, number: int) -> dict[str, object]:
         return {
             "schema": RECORD_SCHEMA,
             "job": spec.name,
             "lane": spec.lane,
             "run": number,
-            "attempt": attempt,
+            "attempt": memory.attempts + 1,
+            "interrupted": memory.interrupted,
             "boot": self.boot,
             "manager": self.manager,
             "kernel": os.uname().release,
@@ -190,9 +252,18 @@ class Places:
         }
 
     def unclaim(self, name: str, run: int) -> None:
-        """Take a claim back: the file to queue/, the run as if it had never been."""
+        """Take a claim back: the file to queue/, the run as if it had never been.
+
+        Where the name was queued anew meanwhile, that file stands, and this one goes to failed/.
+        """
+        requeued = os.path.lexists(self.spool.job_file("queue", name))
+        to = "failed" if requeued else "queue"
         try:
-            moves.move(self.spool, name, "running", "queue")
+            if name in self._moved:
+                self._finish_move(name)
+            else:
+                moves.rename(self.spool, name, "running", to)
+                self._move(name, _Moved("running", to, False, 0))
         except NoSuchJob:
             pass
         self._drop_run(name, run)
@@ -227,7 +298,10 @@ class Places:
     def _owner(self, spec: JobSpec) -> tuple[int, int] | None:
         if not self.system or not spec.uid:
             return None
-        return (spec.uid, pwd.getpwuid(spec.uid).pw_gid)
+        try:
+            return (spec.uid, pwd.getpwuid(spec.uid).pw_gid)
+        except KeyError:
+            return (spec.uid, -1)  # removed meanwhile; PID 1 will say so
 
     # Ending
 
@@ -237,6 +311,8 @@ class Places:
         True if the name was queued anew meanwhile: then the new file stands.
         """
         name = action.name
+        if name in self._moved:
+            return bool(self._finish_move(name))
         if action.run:
             self._finish_record(action)
         requeued = os.path.lexists(self.spool.job_file("queue", name))
@@ -245,12 +321,26 @@ class Places:
             to = DIRECTORY_OF[JobState.FAILED]
         self._remember(name, action.memory if to == "queue" else FORGET)
         try:
-            moves.move(self.spool, name, "running", to)
+            moves.rename(self.spool, name, "running", to)
         except NoSuchJob:
             return requeued  # somebody removed it; the record stands
-        return requeued
+        return bool(self._move(name, _Moved("running", to, False, requeued)))
+
+    def note_cancel(self, name: str, run: int, uid: int) -> None:
+        """Write down, durably, that somebody wants a run's end: a controller after this one must
+        not take it for a failure."""
+        with self._records:
+            record = runs.read_record(self.spool, name, run)
+            if record is not None and "outcome" not in record:
+                record |= {"cancel_uid": uid}
+                runs.write_record(self.spool, name, run, record, durable=True)
 
     def _finish_record(self, action: act.Settle) -> None:
+        with self._records:
+            record = self._finished_record(action)
+            runs.write_record(self.spool, action.name, action.run, record, durable=True)
+
+    def _finished_record(self, action: act.Settle) -> dict[str, object]:
         record = runs.read_record(self.spool, action.name, action.run) or {
             "schema": RECORD_SCHEMA,
             "job": action.name,
@@ -266,7 +356,7 @@ class Places:
                 "invocation": action.end.invocation,
                 "end": action.end.ended_sec or time.time(),
             }
-        runs.write_record(self.spool, action.name, action.run, record, durable=True)
+        return record
 
     def _remember(self, name: str, memory: Memory) -> None:
         if memory == FORGET:
@@ -286,12 +376,13 @@ class Places:
 
     def leave(self, name: str, to: JobState) -> bool:
         """Move a queued job out of the queue; False if its file was gone."""
+        if name in self._moved:
+            return bool(self._finish_move(name))
         try:
-            moves.move(self.spool, name, "queue", DIRECTORY_OF[to])
+            moves.rename(self.spool, name, "queue", DIRECTORY_OF[to])
         except NoSuchJob:
             return False
-        meta.drop(self.spool, name)
-        return True
+        return bool(self._move(name, _Moved("queue", DIRECTORY_OF[to], True, True)))
 
     # Recovering
 
@@ -312,6 +403,33 @@ def end_of(found: FoundRun, *, has_done_if: bool) -> RunEnd | None:
         found.witness.exit_status,
         has_done_if=has_done_if,
     )
+
+
+def _memory_at_start(memory: Memory, record: Mapping[str, object]) -> Memory:
+    """Say what was remembered when a run began, by its record: what came of it may be in `memory`
+    already."""
+    attempt, interrupted = _count(record.get("attempt")), _count(record.get("interrupted"))
+    return replace(
+        memory,
+        attempts=memory.attempts if attempt is None else max(0, attempt - 1),
+        interrupted=memory.interrupted if interrupted is None else interrupted,
+    )
+
+
+def _count(value: object) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if is_count else None  # type: ignore[return-value]
+
+
+def _time(value: object) -> float:
+    return value if isinstance(value, float) and value > 0 else 0.0
+
+
+def _is_user(uid: int) -> bool:
+    try:
+        return bool(pwd.getpwuid(uid))
+    except KeyError:
+        return False
 
 
 def _home(uid: int) -> str:

@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 from sdqueue.bus.systemd import Systemd, reaction
 from sdqueue.controller.asking import ask, check_properties
 from sdqueue.controller.blockers import find_blocker
+from sdqueue.controller.hooks import Hooks
 from sdqueue.controller.places import Places, end_of
 from sdqueue.controller.units import Run, run_end
 from sdqueue.core import actions as act
@@ -26,7 +27,7 @@ from sdqueue.core import events as ev
 from sdqueue.core.checks import answers, done_if_script, script, verdict
 from sdqueue.core.model import Code, Job, JobState, QueueState, Reason
 from sdqueue.core.results import RunEnd
-from sdqueue.core.spec import JobSpec
+from sdqueue.core.spec import JobSpec, Lane
 from sdqueue.core.unit import job_properties
 from sdqueue.sensors import shortage
 from sdqueue.words import names
@@ -53,6 +54,8 @@ class Shell(Protocol):
 
     def relook(self, name: str) -> None: ...
 
+    def recheck(self) -> None: ...
+
 
 class Runner:
     """Does actions. `state` is read here, never changed.
@@ -68,6 +71,7 @@ class Runner:
         self._shell = shell
         self.systemd: Systemd | None = None
         self.runs: dict[str, Run] = {}
+        self.hooks = Hooks(shell.post)
         self._starting: set[str] = set()
         self._collecting: set[str] = set()
 
@@ -87,21 +91,31 @@ class Runner:
         """Claim a job and start its unit."""
         job = self.state.jobs[action.name]
         try:
-            await self._claim_and_start(job, action.attempt)
+            is_known = await self._claim_and_start(job, action.attempt)
         finally:
             self._starting.discard(job.name)
+        if not is_known:
+            self._shell.recheck()
 
-    async def _claim_and_start(self, job: Job, attempt: int) -> None:
-        spec = _spec(job)
+    async def _claim(self, job: Job, spec: JobSpec) -> int | None:
+        """Have the job's file in running/; None if that could not be, which is told."""
         try:
-            run = await asyncio.to_thread(self.places.claim, spec, attempt)
+            return await asyncio.to_thread(self.places.claim, spec, job.memory)
         except NoSuchJob:
             self.post(ev.NotClaimed(job.name, gone=True))
-            return
         except SpoolError as error:
+            if self.places.is_moved(job.name):
+                return await self.persist(self.places.claim, spec, job.memory)
             await self._sit_out(f"start of {job.name}", error)
             self.post(ev.NotClaimed(job.name))
-            return
+        return None
+
+    async def _claim_and_start(self, job: Job, attempt: int) -> bool:
+        """Say whether the outcome is known; if not, the manager must be asked what it has."""
+        spec = _spec(job)
+        run = await self._claim(job, spec)
+        if run is None:
+            return True
         self.post(ev.Claimed(job.name, run))
         context = self.places.context(spec, attempt, run)
         lane = self.state.lanes[spec.lane].lane
@@ -110,14 +124,14 @@ class Runner:
             answer = await self._manager().start_transient(
                 job.unit, job_properties(spec, lane, context)
             )
-        except RemoteError as error:
+        except BusError as error:
             self.runs.pop(job.unit, None)
+            if not isinstance(error, RemoteError) or reaction(error) == "later":
+                return False
             await self._not_started(job, run, error)
-        except BusError:
-            # The outcome is unknown: the next reconciliation finds the unit, or does not.
-            self.runs.pop(job.unit, None)
         else:
             tracked.accepted(answer.id)
+        return True
 
     def track(self, name: str, spec: JobSpec) -> Run:
         """Collect from now on what the bus says of a job's unit."""
@@ -142,31 +156,43 @@ class Runner:
             end = RunEnd(job_result="unbuildable", service_result=error.text or error.name)
             self.post(ev.Ended(job.name, end))
             return
+        if reaction(error) == "exists":
+            await self._let_go(job.unit)  # a failed unit that nobody collected keeps the name
         reason = await self._refusal(job.lane, error)
-        await self._persist(self.places.unclaim, job.name, run)
+        await self.persist(self.places.unclaim, job.name, run)
         self.post(ev.Refused(job.name, reason))
 
     async def _refusal(self, lane: str, error: RemoteError) -> Reason:
         """Say who stands in the way. The error's text is only used where nobody is found."""
         lanes = self.state.lanes[lane].lane
-        blocker = await find_blocker(self._manager(), lanes)
-        if blocker:
+        occupied = reaction(error) == "occupied"
+        if occupied and (blocker := await self._blocker(lanes)):
             return Reason(Code.REFUSED, f"refused by the service manager: {blocker} runs", blocker)
         again = time.time() + REFUSAL_SEC
         return Reason(Code.REFUSED, f"refused by the service manager: {error.text}", "", again)
+
+    async def _blocker(self, lane: Lane) -> str:
+        try:
+            return await find_blocker(self._manager(), lane)
+        except BusError:
+            return ""
 
     # Ending
 
     async def _collect(self, name: str, spec: JobSpec, run: Run, result: str) -> None:
         """Read how a run ended, from its unit if it is still loaded, and tell the queue."""
+        end = None
         try:
             end = await self._read_end(name, spec, run, result)
         except BusError:
-            return  # the next reconciliation reads it
+            pass  # the next reconciliation reads it
         finally:
             self._collecting.discard(name)
             self.runs.pop(run.unit, None)
-        self.post(ev.Ended(name, end))
+        if end:
+            self.post(ev.Ended(name, end))
+        else:
+            self._shell.recheck()
 
     async def _read_end(self, name: str, spec: JobSpec, run: Run, result: str) -> RunEnd:
         """Read a run's end: from the unit while it is loaded, from what the bus said of it, or
@@ -179,14 +205,15 @@ class Runner:
         if result == "canceled":
             going_down = (await manager.manager_properties()).get("SystemState") == "stopping"
             return replace(end, stopping=going_down)
-        if end.main_code or not self.state.jobs[name].run:
+        job = self.state.jobs.get(name)
+        if end.main_code or not job or not job.run:
             return end
-        found = await asyncio.to_thread(self.places.find_run, name, self.state.jobs[name].run)
+        found = await self.persist(self.places.find_run, name, job.run)
         return end_of(found, has_done_if=bool(spec.done_if)) or end
 
     async def settle(self, action: act.Settle) -> None:
         """Write the end of a run down, then let the unit go."""
-        superseded = await self._persist(self.places.settle, action)
+        superseded = await self.persist(self.places.settle, action)
         await self._let_go(names.unit_of_job(action.name))
         self.post(ev.Settled(action.name, action, superseded))
         if superseded:
@@ -208,15 +235,27 @@ class Runner:
         await self._leave(action, JobState.PARKED)
 
     async def _leave(self, action: act.Skip | act.Park, to: JobState) -> None:
-        moved = await self._persist(self.places.leave, action.name, to)
+        moved = await self.persist(self.places.leave, action.name, to)
         self.post(ev.Settled(action.name, action, vanished=not moved))
 
     async def stop_unit(self, action: act.StopUnit) -> None:
         """Stop a unit; that it is gone already is as good."""
         try:
             await self._manager().stop_unit(action.unit)
-        except BusError:
-            return
+        except BusError as error:
+            if isinstance(error, RemoteError) and reaction(error) != "later":
+                return
+            # A reconciliation that finds the unit still running has it stopped again.
+            await asyncio.sleep(RETRY_SEC)
+            self._shell.recheck()
+
+    async def hook(self, action: act.Hook) -> None:
+        """Start a unit because a job has ended."""
+        await self.hooks.start(self.systemd, action)
+
+    async def relook(self, action: act.Relook) -> None:
+        """Look at a name in queue/ again."""
+        self._shell.relook(action.name)
 
     # Checking
 
@@ -226,28 +265,38 @@ class Runner:
         specs = [_spec(job) for job in jobs]
         try:
             lines = await self._ask(action.lane, names.unit_of_checks(action.lane), specs, script)
-        except BusError as error:
+        except (BusError, SpoolError, OSError) as error:
             await self._not_checked(action, error)
             return
         for spec, answer in zip(specs, answers(specs, lines), strict=True):
             self.post(_as_event(spec.name, answer.reached, answer.done, answer.gate))
 
-    async def _not_checked(self, action: act.Check, error: BusError) -> None:
+    async def _not_checked(self, action: act.Check, error: Exception) -> None:
+        unit = names.unit_of_checks(action.lane)
+        if not isinstance(error, BusError):
+            await self._sit_out(f"checks of lane {action.lane}", error)
+            self.post(ev.UnitGone(unit))
         for name in action.names:
             self.post(ev.NotChecked(name))
-        if isinstance(error, RemoteError):
+        if isinstance(error, RemoteError) and reaction(error) != "later":
             reason = await self._refusal(action.lane, error)
             self.post(ev.ChecksRefused(action.lane, reason))
-            self.post(ev.UnitGone(names.unit_of_checks(action.lane)))
+            self.post(ev.UnitGone(unit))
+        elif isinstance(error, BusError):
+            self._shell.recheck()
 
     async def verify(self, action: act.Verify) -> None:
         """Ask DONE_IF of one job whose run failed."""
         spec = _spec(self.state.jobs[action.name])
         unit = names.unit_of_verdict(action.name)
-        try:
-            lines = await self._ask(spec.lane, unit, [spec], lambda jobs: done_if_script(jobs[0]))
-        except BusError:
-            lines = []
+        lines: list[str] | None = None
+        while lines is None:
+            try:
+                lines = await self._ask(spec.lane, unit, [spec], lambda each: done_if_script(*each))
+            except BusError:
+                lines = []
+            except (SpoolError, OSError) as error:
+                await self._sit_out(f"DONE_IF of {action.name}", error)
         self.post(ev.Verified(action.name, verdict(lines)))
 
     async def _ask(
@@ -270,7 +319,14 @@ class Runner:
             return  # its file is gone
         spec = _spec(job)
         lane = self.state.lanes[spec.lane].lane
-        self.post(ev.Measured(action.name, await asyncio.to_thread(shortage, spec, lane)))
+        while True:
+            try:
+                found = await asyncio.to_thread(shortage, spec, lane)
+            except OSError as error:
+                await self._sit_out(f"memory and disk for {action.name}", error)
+            else:
+                break
+        self.post(ev.Measured(action.name, found))
 
     # Underneath
 
@@ -279,17 +335,20 @@ class Runner:
             raise BusGone("there is no connection to the service manager now")
         return self.systemd
 
-    async def _persist(self, work: Callable[..., T], *arguments: object) -> T:
+    async def persist(self, work: Callable[..., T], *arguments: object) -> T:
         """Do a step on disk, again and again until the disk takes it; say so meanwhile."""
+        source = f"{work.__name__} of {getattr(arguments[0], 'name', arguments[0])}"
         while True:
             try:
                 done = await asyncio.to_thread(work, *arguments)
             except SpoolError as error:
-                await self._sit_out(work.__name__, error)
+                self._shell.trouble(source, str(error))
+                await asyncio.sleep(RETRY_SEC)
             else:
+                self._shell.trouble(source, None)
                 return done
 
-    async def _sit_out(self, what: str, error: SpoolError) -> None:
+    async def _sit_out(self, what: str, error: Exception) -> None:
         """Have nothing new start for a while, since the disk refused something."""
         self._shell.trouble(what, str(error))
         await asyncio.sleep(RETRY_SEC)
@@ -316,4 +375,6 @@ ACTIONS: dict[type, Callable[[Runner, Any], Coroutine[object, object, None]]] = 
     act.Skip: Runner.skip,
     act.Park: Runner.park,
     act.StopUnit: Runner.stop_unit,
+    act.Relook: Runner.relook,
+    act.Hook: Runner.hook,
 }

@@ -7,6 +7,7 @@ reloaded; there is no other way to recover.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from sdqueue.bus.connection import Bus
@@ -28,10 +29,10 @@ from sdqueue.controller.service import QueueService
 from sdqueue.controller.units import run_end
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
-from sdqueue.core.model import Code, Job, Phase, Reason
+from sdqueue.core.model import Code, Job, JobState, Phase, Reason
 from sdqueue.core.reconcile import RUNNING_STATES, UnitView, reconcile
 from sdqueue.words import names
-from sdqueue.words.errors import BusError
+from sdqueue.words.errors import BusError, BusGone, RemoteError
 
 if TYPE_CHECKING:
     from sdqueue.controller.controller import Controller
@@ -62,8 +63,9 @@ class Session:
         await self._systemd.subscribe()
         await self._service.open()
         await self._ensure_lane_units()
-        await self._reconcile()
+        # First, since what is found to have ended is settled at once, and its unit let go.
         self._controller.use(self._systemd)
+        await self._reconcile()
         self._controller.spawn(self._wait_started())
 
     async def _ensure_lane_units(self) -> None:
@@ -90,6 +92,7 @@ class Session:
         if run := self._runner.runs.get(event.unit):
             run.job_removed(event)
         elif not event.unit.startswith(PREFIX):
+            self._runner.hooks.job_removed(event)
             # A stranger's: if a lane waits for it, it waits no longer.
             self._controller.post(ev.UnitGone(event.unit))
 
@@ -103,9 +106,10 @@ class Session:
     def _on_reloading(self, event: Reloading) -> None:
         self._is_reloading = event.active
         if not event.active:
-            self._controller.spawn(self._reconcile_again())
+            self._controller.spawn(self.reconcile_again())
 
     def _on_gone(self, _event: ManagerGone) -> None:
+        self.is_ready = False
         reason = Reason(Code.STARTING, "the service manager is not on the bus")
         self._controller.post(ev.Halted(reason))
 
@@ -114,24 +118,28 @@ class Session:
         self._controller.spawn(self._resubscribe())
 
     async def _resubscribe(self) -> None:
-        try:
-            await self._systemd.subscribe()
-        except BusError:
-            return
-        await self._reconcile_again()
+        while self._bus.is_open:
+            try:
+                await self._systemd.subscribe()
+            except BusError:
+                await asyncio.sleep(STARTED_POLL_SEC)
+            else:
+                break
+        await self.reconcile_again()
         self._controller.spawn(self._wait_started())
 
-    async def _reconcile_again(self) -> None:
+    async def reconcile_again(self) -> None:
         """Reconcile once more; requests that come meanwhile are served by one more after it."""
         self._is_stale = True
         async with self._reconciling:
-            if not self._is_stale:
-                return
-            self._is_stale = False
-            try:
-                await self._reconcile()
-            except BusError:
-                return  # the connection is ending: the next session reconciles
+            while self._is_stale and self._bus.is_open:
+                self._is_stale = False
+                try:
+                    await self._reconcile()
+                except BusError:
+                    # Where the connection ends, the next session reconciles.
+                    self._is_stale = True
+                    await asyncio.sleep(STARTED_POLL_SEC)
 
     # Reconciliation
 
@@ -147,6 +155,7 @@ class Session:
                 post(answer)
         for unit in listed.values():
             await self._see_stranger(unit)
+            await self._let_go_of_ended(unit)
         for lane in state.lanes.values():
             for name, holder in lane.occupants.items():
                 if name not in listed and not self._runner.is_busy(holder):
@@ -157,7 +166,7 @@ class Session:
 
     async def _judge(self, job: Job, unit: UnitListed | None) -> ev.Event:
         places = self._controller.places
-        found = await asyncio.to_thread(places.find_run, job.name, job.run)
+        found = await self._runner.persist(places.find_run, job.name, job.run)
         has_done_if = bool(job.spec and job.spec.done_if)
         view = await self._view(unit, has_done_if=has_done_if) if unit else None
         witness = end_of(found, has_done_if=has_done_if)
@@ -200,6 +209,18 @@ class Session:
             if slice_name == names.slice_of_lane(lane):
                 self._controller.post(ev.UnitSeen(lane, unit.name))
 
+    async def _let_go_of_ended(self, unit: UnitListed) -> None:
+        """Have the manager forget a failed unit whose result is on disk already.
+
+        A controller that was killed between the two left it, and it would keep its name from the
+        job's next run.
+        """
+        job = self._controller.state.jobs.get(names.job_of_unit(unit.name) or "")
+        if unit.active_state != "failed" or (job and job.state is JobState.RUNNING):
+            return
+        with suppress(RemoteError):
+            await self._systemd.reset_failed(unit.name)
+
     # Starting up
 
     async def _wait_started(self) -> None:
@@ -207,8 +228,7 @@ class Session:
         deadline = asyncio.get_running_loop().time() + (
             self._controller.state.config.startup_wait_usec / 1e6
         )
-        system = self._controller.options.system
-        while (late := await still_starting(self._systemd, system=system)) is not None:
+        while late := await self._still_starting():
             if asyncio.get_running_loop().time() > deadline:
                 self._controller.journal.write(
                     "error", "-", {"what": f"{WAITING_FOR.format(late)}; starting all the same"}
@@ -216,8 +236,17 @@ class Session:
                 break
             self._controller.post(ev.Halted(Reason(Code.STARTING, WAITING_FOR.format(late))))
             await asyncio.sleep(STARTED_POLL_SEC)
-        self.is_ready = True
+        self.is_ready = self._bus.is_open
         self._controller.ready()
+
+    async def _still_starting(self) -> str | None:
+        """Say who has not finished starting; nobody, where the connection ended meanwhile."""
+        try:
+            return await still_starting(self._systemd, system=self._controller.options.system)
+        except BusGone:
+            return None
+        except BusError:
+            return "the service manager"
 
 
 HANDLERS: dict[type, Callable[[Session, Any], None]] = {

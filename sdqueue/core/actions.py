@@ -78,6 +78,21 @@ class StopUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class Relook:
+    """Look at what lies in queue/ under this name: FileQueued, if anything does."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """Start a unit because a job has ended: HookFailed, if it fails or can't be started."""
+
+    unit: str
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """Write one event: a line of events.jsonl, and a signal on the bus."""
 
@@ -86,4 +101,4 @@ class Log:
     fields: dict[str, object] = field(default_factory=dict)
 
 
-Action = Start | Check | Measure | Verify | Skip | Park | Settle | StopUnit | Log
+Action = Start | Check | Measure | Verify | Skip | Park | Settle | StopUnit | Relook | Hook | Log

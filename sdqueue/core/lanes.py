@@ -6,6 +6,8 @@ from typing import Any
 
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Log
+from sdqueue.core.byhand import ended_by_hand
+from sdqueue.core.hooks import hook_failed, noticed
 from sdqueue.core.line import Line
 from sdqueue.core.model import Code, LaneState, Phase, QueueState
 from sdqueue.core.placing import (
@@ -21,13 +23,14 @@ from sdqueue.words import names
 
 
 def _file_ended(state: QueueState, event: ev.FileEnded, now_sec: float) -> list[Action]:
+    told = ended_by_hand(state, event)
     if state.ended.get(event.name) is event.state:
-        return []
+        return told
     if event.state is None:
         state.ended.pop(event.name, None)
     else:
         state.ended[event.name] = event.state
-    return replace_successors(state, event.name, now_sec)
+    return told + replace_successors(state, event.name, now_sec)
 
 
 def _unit_seen(state: QueueState, event: ev.UnitSeen, _now_sec: float) -> list[Action]:
@@ -110,10 +113,12 @@ def _paused(state: QueueState, event: ev.LanePaused, _now_sec: float) -> list[Ac
 
 
 def _halted(state: QueueState, event: ev.Halted, _now_sec: float) -> list[Action]:
-    before, state.halt = state.halt, event.reason
-    if event.reason and event.reason.code is Code.TROUBLE and event.reason != before:
-        return [Log("error", "-", {"what": event.reason.detail})]
-    return []
+    """Stop or allow starts. A trouble that comes and goes is told once, until the disk is well."""
+    state.halt, reason = event.reason, event.reason
+    if not reason or reason.code is not Code.TROUBLE or reason.detail in state.troubles_told:
+        return []
+    state.troubles_told.add(reason.detail)
+    return [Log("error", "-", {"what": reason.detail})]
 
 
 _AT_REST = frozenset({Phase.IN_LINE, Phase.ASIDE})
@@ -168,6 +173,8 @@ QUEUE_HANDLERS: dict[type, QueueHandler] = {
     ev.ChecksRefused: _checks_refused,
     ev.LanePaused: _paused,
     ev.Halted: _halted,
+    ev.HookFailed: hook_failed,
+    ev.Noticed: noticed,
     ev.ConfigRead: _config_read,
     ev.Tick: _tick,
 }

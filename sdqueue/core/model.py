@@ -7,11 +7,15 @@ in their files.
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from sdqueue.core.line import Line, Rank
 from sdqueue.core.results import Outcome, RunEnd
 from sdqueue.core.spec import Config, JobSpec, Lane
 from sdqueue.words import names
+
+if TYPE_CHECKING:
+    from sdqueue.core.events import FileEnded
 
 STARTS_MAX = 64
 """Open start jobs of all lanes: each costs PID 1 one of its 512 match rules on a system bus."""
@@ -141,7 +145,8 @@ class Job:
     asked of an older file. `unreached` counts checks that ended without an answer. `gate` is what
     its gate said last, and stays the reason while it is in line to be asked again. `reseeded` is
     the same name queued anew meanwhile, which enters when this one is settled. `is_unit_gone`:
-    PID 1 has forgotten its unit before we knew how the run ended. Times are unix seconds;
+    PID 1 has forgotten its unit before we knew how the run ended. `seen_away` is where its file was
+    seen while it was on its way. Times are unix seconds;
     `started_sec` is 0 where it is not known.
     """
 
@@ -167,6 +172,7 @@ class Job:
     problem: str = ""
     reseeded: "Job | None" = None
     is_unit_gone: bool = False
+    seen_away: "FileEnded | None" = None
 
     @property
     def attempt(self) -> int:
@@ -223,7 +229,9 @@ class QueueState:
     the names that wait after a name. `timers` is a heap of (unix seconds, job). `asked` are the
     names whose checks or memory are being looked at, with the lane that asks: a name is asked one
     question at a time, so that an answer can't be taken for another's. `clock_sec` is the time of
-    the last tick.
+    the last tick. `troubles_told` are those that were logged since the last claim succeeded.
+    `uid` is the spool's owner, who alone moves files in it; `vanished` are names whose file was
+    gone when the queue wanted to move it. `notices` are for `status`, by what they are about.
     """
 
     config: Config
@@ -235,9 +243,16 @@ class QueueState:
     asked: dict[str, str] = field(default_factory=dict)
     clock_sec: float = 0.0
     halt: Reason | None = None
+    troubles_told: set[str] = field(default_factory=set)
+    uid: int = 0
+    vanished: set[str] = field(default_factory=set)
+    hooks_failed: int = 0
+    notices: dict[str, str] = field(default_factory=dict)
 
 
-def new_state(config: Config) -> QueueState:
+def new_state(config: Config, *, uid: int = 0) -> QueueState:
     """Make the state of a queue that has just been switched on: empty, and starting nothing yet."""
     lanes = {name: LaneState(lane) for name, lane in config.lanes.items()}
-    return QueueState(config, lanes, halt=Reason(Code.STARTING, "the controller is starting"))
+    return QueueState(
+        config, lanes, uid=uid, halt=Reason(Code.STARTING, "the controller is starting")
+    )

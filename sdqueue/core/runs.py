@@ -7,7 +7,9 @@ bus. What the end of a run means is in `results`; here is where its job goes the
 from dataclasses import replace
 
 from sdqueue.core import events as ev
-from sdqueue.core.actions import Action, Log, Park, Settle, Skip, StopUnit, Verify
+from sdqueue.core.actions import Action, Log, Park, Relook, Settle, Skip, StopUnit, Verify
+from sdqueue.core.byhand import vanished
+from sdqueue.core.hooks import hooks_of
 from sdqueue.core.model import (
     FORGET,
     Code,
@@ -35,18 +37,20 @@ from sdqueue.core.results import ASK_DONE_IF, SPENDS, Outcome, Verdict, after_do
 # The start
 
 
-def claimed(_state: QueueState, job: Job, event: ev.Claimed, now_sec: float) -> list[Action]:
+def claimed(state: QueueState, job: Job, event: ev.Claimed, now_sec: float) -> list[Action]:
     """Take note that the file is in running/, and of the number of the run."""
+    state.troubles_told.clear()
     job.run, job.since_sec = event.run, now_sec
-    job.reseeded = None  # a file that was seen in queue/ until now is the one that was claimed
-    return []
+    seen, job.reseeded = job.reseeded, None
+    # What was seen in queue/ until now may be the file that was claimed, or one put there since.
+    return [Relook(job.name)] if seen else []
 
 
 def not_claimed(state: QueueState, job: Job, event: ev.NotClaimed, now_sec: float) -> list[Action]:
     """Put a job back whose file stayed in queue/; it is tried again after a while."""
     vacate(state, job)
     if event.gone:
-        return leave(state, job, now_sec)
+        return [*vanished(state, job), *leave(state, job, now_sec)]
     if job.cancel_uid is not None:
         return park(state, job, job.cancel_uid)
     detail = "its file could not be moved to running/"
@@ -192,11 +196,11 @@ def settled(state: QueueState, job: Job, event: ev.Settled, now_sec: float) -> l
     """Let a job go whose end is on disk: it has ended, or is queued again."""
     action, again = event.action, job.reseeded
     if event.vanished:
-        left = leave(state, job, now_sec)
+        left = [*vanished(state, job), *leave(state, job, now_sec)]
         return left + enter(state, again, now_sec) if again else left
     withdraw(state, job)
     del state.jobs[job.name]
-    actions: list[Action] = [_log_end(job, action, now_sec)]
+    actions: list[Action] = [_log_end(job, action, now_sec), *hooks_of(state, job, action)]
     back = isinstance(action, Settle) and action.to is JobState.QUEUED
     if back and not event.superseded:
         actions += _queue_again(state, job, action.memory, now_sec)  # type: ignore[union-attr]

@@ -16,9 +16,16 @@ def move(spool: Spool, name: str, source: str, target: str) -> str | None:
     A file of that name in `target` is kept beside it under another name, which is returned.
     Raises NoSuchJob when the file is not in `source` any more.
     """
-    old, new = spool.job_file(source, name), spool.job_file(target, name)
     if source == target:
         return None
+    kept = rename(spool, name, source, target)
+    sync_move(spool, source, target)
+    return kept
+
+
+def rename(spool: Spool, name: str, source: str, target: str) -> str | None:
+    """Move as `move` does, but leave it to `sync_move` to make that durable."""
+    old, new = spool.job_file(source, name), spool.job_file(target, name)
     with telling("move the job to", new):
         kept = _set_aside(new, needed=os.path.lexists(old))
         try:
@@ -27,10 +34,15 @@ def move(spool: Spool, name: str, source: str, target: str) -> str | None:
             if os.path.lexists(old):
                 raise  # the directory of `new` is what is missing
             raise NoSuchJob(f"{name} is not in {source}/ any more: somebody moved it.") from None
-        # The target first: at the worst a power cut leaves both names, never none.
-        sync_dir(spool.state_dir(target))
-        sync_dir(spool.state_dir(source))
     return kept
+
+
+def sync_move(spool: Spool, source: str, target: str) -> None:
+    """Make durable what was renamed from one state to another."""
+    # The target first: at the worst a power cut leaves both names, never none.
+    for directory in (spool.state_dir(target), spool.state_dir(source)):
+        with telling("sync", directory):
+            sync_dir(directory)
 
 
 def _set_aside(file: str, *, needed: bool) -> str | None:

@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sdqueue.jobtext import snapshot_of
+from sdqueue.jobtext import HEADER_MAX_BYTES, snapshot_of
 from sdqueue.spool.files import discard, read_small, replace, sync_dir, telling, write_new
 from sdqueue.spool.layout import Spool
 from sdqueue.spool.scan import JOB_MAX_BYTES, read_job
@@ -115,9 +115,14 @@ def write_record(
             sync_dir(os.path.dirname(spool.runs_dir(job)))
 
 
+def read_snapshot(spool: Spool, job: str, number: int) -> bytes | None:
+    """Return the head of the script that a run executes, None where there is none to be read."""
+    return _read(spool, job, number, SCRIPT, HEADER_MAX_BYTES)
+
+
 def read_record(spool: Spool, job: str, number: int) -> dict[str, object] | None:
-    """Return run.json's content, or None where there is none or a torn one."""
-    data = read_small(f"{spool.run_dir(job, number)}/{RECORD}")
+    """Return run.json's content, or None where there is none, a torn one, or another's file."""
+    data = _read(spool, job, number, RECORD, RECORD_MAX_BYTES)
     try:
         record = json.loads(data or b"null")
     except (ValueError, RecursionError):
@@ -127,17 +132,22 @@ def read_record(spool: Spool, job: str, number: int) -> dict[str, object] | None
 
 def read_witness(spool: Spool, job: str, number: int) -> Witness | None:
     """Return what the unit wrote of its end; None if nothing, a torn line, or another's file."""
+    data = _read(spool, job, number, WITNESS, 4096)
+    return parse_witness(data) if data else None
+
+
+def _read(spool: Spool, job: str, number: int, file: str, limit: int) -> bytes | None:
+    """Read a file of a run; a link, a FIFO or a directory is as good as none: the job's doing."""
     try:
-        data = read_small(f"{spool.run_dir(job, number)}/{WITNESS}", 4096)
+        return read_small(f"{spool.run_dir(job, number)}/{file}", limit)
     except SpoolError as error:
         if isinstance(error.__cause__, OSError) and error.__cause__.errno in _NOT_THE_UNITS:
             return None
         raise
-    return parse_witness(data) if data else None
 
 
-# A link, a FIFO or a directory: the job put it there.
 _NOT_THE_UNITS = (errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EISDIR)
+RECORD_MAX_BYTES = 1 << 20
 
 
 def parse_witness(data: bytes) -> Witness | None:

@@ -169,7 +169,7 @@ def test_what_pid_1_refuses_waits_and_names_who_is_in_the_way(queue: Queue) -> N
     eventually(lambda: queue.manager.show("stranger.service", "ActiveState") == "activating")
     queue.put("1-net-a", "true")
     queue.wait_reason("1-net-a", "refused")
-    (wait,) = queue.events("1-net-a", event="wait")
+    *_, wait = queue.events("1-net-a", event="wait")
     assert "stranger.service" in wait["detail"]
     assert queue.manager.show("stranger.service", "ActiveState") == "activating"
     queue.manager.run(["systemctl", "--user", "stop", "stranger.service"])
