@@ -28,11 +28,13 @@ from sdqueue.boot.pull import Mode, Refusal
 from sdqueue.boot.transaction import Transaction
 
 RUNS = 1000
-WHOLE_JOBS = 40_000
+"""How many draws at most."""
 LOOKED_AT = 120_000
 MIN_RUNS = 100
-"""How many draws at most; where each means building the transaction anew, how many jobs are built
-in all; how many units may be looked at; and the draws that are made whatever they cost."""
+"""How many units may be looked at for them, and the draws that are made whatever they cost."""
+WHOLE_JOBS = 20_000
+MIN_WHOLE = 30
+"""The same where each draw means building the transaction anew: how many jobs are built in all."""
 
 
 @dataclass(slots=True)
@@ -96,7 +98,7 @@ def outlook(
     rng = Random(seed)
     again = partial(prepare, type_=type_, unit=unit, mode=mode)
     if is_decided_by_luck(tr, again, collects_garbage=plan.collects_garbage):
-        runs = max(MIN_RUNS, min(runs, WHOLE_JOBS // len(plan.jobs)))
+        runs = min(runs, max(MIN_WHOLE, WHOLE_JOBS // len(plan.jobs)))
         tally = _Tally()
         for _ in range(runs):
             luck = HashOrder(Random(rng.getrandbits(64)))

@@ -13,12 +13,21 @@ from sdqueue.cli.lint_box import Box, filled, find_box
 from sdqueue.lint.situation import DEFAULT_TARGET, Situation
 from sdqueue.lint.situation import Box as Judged
 from sdqueue.unitfile.load import UnitSet
+from sdqueue.unitpath import Added
 from sdqueue.unitpath.prepare import Prepared, prepare
 from sdqueue.unitpath.prepare import Wish as Wanted
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
 
 NEEDS: tuple[Kind, ...] = ("Requires", "Wants", "BindsTo", "Requisite", "After", "Before")
+
+
+QUEUE_UNITS = {
+    "sdqueue-job-": "sdqueue-job-any.service",
+    "sdqueue-lane-": "sdqueue-lane-any.target",
+}
+"""Units that the queue makes only when it runs: imagined where a drop-in for them is given."""
+QUEUE_UNIT = b"[Unit]\nDescription=imagined\n[Service]\nType=oneshot\nExecStart=/bin/true\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,7 @@ def look(wish: Wish) -> World:
     host = found.units.host = found.base.host = filled(found.host)
     manager = Manager(version=box.version, user=wish.user, host=host)
     own = [name for name in found.names if not unitname.is_template(name)]
+    own += [job for start, job in QUEUE_UNITS.items() if _has_dropin_for(found, start)]
     loaded = _load(found.units, manager, own)
     everything = wish.everything or not wish.paths
     new = None if everything else _new_files(found)
@@ -99,8 +109,17 @@ def _wanted(wish: Wish, box: Box) -> Wanted:
         default_target=wish.target,
         version=box.version,
         generators=wish.generators,
-        extra=box.entries,
+        extra=(*box.entries, *_queue_units(box)),
     )
+
+
+def _queue_units(box: Box) -> Iterator[Added]:
+    for name in QUEUE_UNITS.values():
+        yield Added(f"{box.root}/usr/lib/systemd/system/{name}", data=QUEUE_UNIT)
+
+
+def _has_dropin_for(found: Prepared, start: str) -> bool:
+    return any(f"/{start}" in file and file.endswith(".conf") for file in found.given_files)
 
 
 def _load(units: UnitSet, manager: Manager, names: Iterable[str]) -> Loaded:

@@ -44,7 +44,8 @@ def _touched(situation: Situation, unit: Unit) -> Iterator[Finding]:
         return
     for setting in settings(situation, unit):
         if setting.place.file in unit.dropin_files and (setting.section, setting.key) in TOUCHY:
-            text = f"the queue relies on {setting.key}= of {unit.name} as it is"
+            what = "jobs" if unit.name.startswith(JOB) else "lanes"
+            text = f"the queue's guarantees rest on {setting.key}= of its {what} as it sets it"
             yield _finding(unit, setting.place, text)
 
 
