@@ -48,6 +48,7 @@ class Health(NamedTuple):
     version: object
     halted: str
     trouble: list[str]
+    notices: list[str]
     start: str
 
 
@@ -158,16 +159,20 @@ def _dropped(place: Place, running: Sequence[Row]) -> int:
 def _health(place: Place, told: Answers | None) -> Health:
     if told is None:
         if place.has_controller():
-            return Health(True, None, "", [CLIENT_CODES[NO_ANSWER]], "")
-        return Health(False, None, "", [], place.start_hint())
-    trouble = told.properties.get("Trouble")
+            return Health(True, None, "", [CLIENT_CODES[NO_ANSWER]], [], "")
+        return Health(False, None, "", [], [], place.start_hint())
     return Health(
         True,
         told.properties.get("Version"),
         str(told.properties.get("Halted") or ""),
-        [str(each) for each in trouble] if isinstance(trouble, list) else [],
+        _texts(told.properties.get("Trouble")),
+        _texts(told.properties.get("Notices")),
         "",
     )
+
+
+def _texts(value: object) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def _lanes(place: Place, rows: Sequence[Row]) -> list[Row]:

@@ -100,6 +100,7 @@ def _head(answer: Overall, style: Style | None) -> list[str]:
         facts.append(("Controller", f"not running, so nothing starts; {health.start}", "bad"))
     facts += [("Halted", health.halted, "notice")] if health.halted else []
     facts += [("Trouble", trouble, "bad") for trouble in health.trouble]
+    facts += [("Notice", notice, "notice") for notice in health.notices]
     if answer.dropped:
         facts.append(("Journal", DROPPED.format(answer.dropped), "notice"))
     lines = [f"{bullet} sdqueue, {owner} queue in {safe(answer.spool)}"]

@@ -24,6 +24,7 @@ from typing import Any
 
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Skip
+from sdqueue.core.byhand import changed_by_hand, queued_by_hand
 from sdqueue.core.lanes import QUEUE_HANDLERS, take_answer
 from sdqueue.core.model import Code, Job, Phase, QueueState, Reason
 from sdqueue.core.placing import (
@@ -79,7 +80,8 @@ def _file_queued(
 ) -> list[Action]:
     job = Job(event.name, event.spec, Phase.IN_LINE, now_sec, event.memory)
     job.problem = event.problem
-    return enter(state, job, now_sec) + ask_gates(state, now_sec)
+    told = queued_by_hand(state, event)
+    return told + enter(state, job, now_sec) + ask_gates(state, now_sec)
 
 
 def _file_changed(
@@ -88,12 +90,13 @@ def _file_changed(
     same = (job.spec, job.problem, job.memory) == (event.spec, event.problem, event.memory)
     if same and job.phase is not Phase.ASIDE:
         return []
+    told = changed_by_hand(state, job, event)
     withdraw(state, job)
     if job.spec != event.spec:
         job.gate = None
     job.spec, job.problem, job.memory = event.spec, event.problem, event.memory
     job.checked_sec = job.measured_sec = 0.0
-    return enter(state, job, now_sec)
+    return told + enter(state, job, now_sec)
 
 
 def _file_running(

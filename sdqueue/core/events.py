@@ -199,6 +199,23 @@ class Halted:
 
 
 @dataclass(frozen=True, slots=True)
+class HookFailed:
+    """A unit that was to start when a job ended failed, or could not be started."""
+
+    unit: str
+    job: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """Something of `source` is not as it should be and stops nothing; None: it is again."""
+
+    source: str
+    what: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigRead:
     """The configuration is new."""
 
@@ -229,6 +246,15 @@ JobEvent = (
     | CancelAsked
 )
 QueueEvent = (
-    FileEnded | UnitSeen | UnitGone | ChecksRefused | LanePaused | Halted | ConfigRead | Tick
+    FileEnded
+    | UnitSeen
+    | UnitGone
+    | ChecksRefused
+    | LanePaused
+    | Halted
+    | HookFailed
+    | Noticed
+    | ConfigRead
+    | Tick
 )
 Event = JobEvent | QueueEvent

@@ -119,7 +119,7 @@ def test_the_keys_of_json() -> None:
     assert MANUAL.tags["JSON", "Keys of a job"] == list(JOB_KEYS)
     assert MANUAL.tags["JSON", "Keys of a lane"] == list(LANE_KEYS)
     assert MANUAL.tags["JSON", "Keys of show, beside these"] == list(DETAIL_KEYS)
-    health = Health(running=False, version=None, halted="", trouble=[], start="")
+    health = Health(running=False, version=None, halted="", trouble=[], notices=[], start="")
     overall = Overall("", False, health, {"running": 0}, [], [], [], 0)
     assert MANUAL.tags["JSON", "Keys of status"] == list(overall.as_json())
     assert [key for key in Health._fields if key not in MANUAL.text["JSON", "Keys of status"]] == []
