@@ -88,8 +88,17 @@ def check_load(count: int, seed: int) -> int:
     import test_unitfile_oracle as test
 
     for each in range(seed, seed + count):
-        test.test_a_random_search_path_is_loaded_as_systemd_loads_it(each)
+        _named(each, lambda at: test.test_a_random_search_path_is_loaded_as_systemd_loads_it(at))
     return count
+
+
+def _named(seed: int, check: Callable[[int], None]) -> None:
+    """Say which seed it was that failed."""
+    try:
+        check(seed)
+    except AssertionError:
+        print(f"seed {seed}", file=sys.stderr)
+        raise
 
 
 def check_install(count: int, seed: int) -> int:
