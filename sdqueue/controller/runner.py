@@ -12,7 +12,7 @@ disk refuses a step, nothing further is done: the step is tried again until the 
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -24,7 +24,7 @@ from sdqueue.controller.places import Places, end_of
 from sdqueue.controller.units import Run, run_end
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
-from sdqueue.core.checks import answers, done_if_script, script, verdict
+from sdqueue.core.checks import UNREACHED, answers, done_if_script, script, verdict
 from sdqueue.core.model import Code, Job, JobState, QueueState, Reason
 from sdqueue.core.results import RunEnd
 from sdqueue.core.spec import JobSpec, Lane
@@ -261,15 +261,23 @@ class Runner:
 
     async def check(self, action: act.Check) -> None:
         """Ask DONE_IF and REQUIRES of some jobs in one unit of their lane."""
-        jobs = [self.state.jobs[name] for name in action.names if name in self.state.jobs]
-        specs = [_spec(job) for job in jobs]
+        specs, unit = self._specs(action.names), names.unit_of_checks(action.lane)
+        if not specs:
+            self.post(ev.UnitGone(unit))  # all went meanwhile: there is none
         try:
-            lines = await self._ask(action.lane, names.unit_of_checks(action.lane), specs, script)
+            lines = await self._ask(action.lane, unit, specs, script) if specs else []
         except (BusError, SpoolError, OSError) as error:
             await self._not_checked(action, error)
             return
-        for spec, answer in zip(specs, answers(specs, lines), strict=True):
-            self.post(_as_event(spec.name, answer.reached, answer.done, answer.gate))
+        told = dict(zip((spec.name for spec in specs), answers(specs, lines), strict=True))
+        for name in action.names:
+            answer = told.get(name, UNREACHED)
+            self.post(_as_event(name, answer.reached, answer.done, answer.gate))
+
+    def _specs(self, names: Sequence[str]) -> list[JobSpec]:
+        """Give the specs of those jobs that are still there and can be read."""
+        jobs = filter(None, (self.state.jobs.get(name) for name in names))
+        return [job.spec for job in jobs if job.spec]
 
     async def _not_checked(self, action: act.Check, error: Exception) -> None:
         unit = names.unit_of_checks(action.lane)
@@ -315,9 +323,10 @@ class Runner:
     async def measure(self, action: act.Measure) -> None:
         """Look whether the box has the memory and disk that a job asks for."""
         job = self.state.jobs.get(action.name)
-        if job is None:
-            return  # its file is gone
-        spec = _spec(job)
+        if job is None or job.spec is None:
+            self.post(ev.Measured(action.name))  # its file is gone, or changed: the answer is late
+            return
+        spec = job.spec
         lane = self.state.lanes[spec.lane].lane
         while True:
             try:

@@ -147,12 +147,15 @@ class Session:
         """Compare what the queue believes with what the manager has, and tell the difference."""
         places = self._controller.places
         places.manager = await manager_id(self._systemd, places.boot)
-        listed = {unit.name: unit for unit in await self._systemd.list_units(OURS)}
         state, post = self._controller.state, self._controller.post
-        for job in [job for job in state.jobs.values() if self._is_judged(job)]:
-            answer = await self._judge(job, listed.get(job.unit))
-            if self._is_judged(job) and state.jobs.get(job.name) is job:
-                post(answer)
+        # Before the listing: a unit that is started after it would seem to be missing.
+        believed = [(job, job.run) for job in state.jobs.values() if self._is_judged(job)]
+        listed = {unit.name: unit for unit in await self._systemd.list_units(OURS)}
+        for job, run in believed:
+            if self._is_same_run(job, run):
+                answer = await self._judge(job, listed.get(job.unit))
+                if self._is_same_run(job, run):
+                    post(answer)
         for unit in listed.values():
             await self._see_stranger(unit)
             await self._let_go_of_ended(unit)
@@ -163,6 +166,11 @@ class Session:
 
     def _is_judged(self, job: Job) -> bool:
         return job.phase in JUDGED and not self._runner.is_busy(job.name)
+
+    def _is_same_run(self, job: Job, run: int) -> bool:
+        """Say whether the run that was to be judged is still the present one."""
+        present = self._controller.state.jobs.get(job.name)
+        return present is job and job.run == run and self._is_judged(job)
 
     async def _judge(self, job: Job, unit: UnitListed | None) -> ev.Event:
         places = self._controller.places

@@ -47,6 +47,9 @@ class Answer:
     gate: Reason | None = None
 
 
+UNREACHED = Answer(reached=False)
+
+
 def script(jobs: Sequence[CheckContext]) -> str:
     """Write the script that asks DONE_IF and REQUIRES of these jobs."""
     return PRELUDE + "".join(_ask_both(number, job) for number, job in enumerate(jobs))
