@@ -15,7 +15,7 @@ from sdqueue.unitfile.unit import Place
 from sdqueue.unitpath.chase import LINKS_MAX, Chaser, LinkLoop, lstat
 from sdqueue.words.problem import Problem
 
-FILE_MAX_BYTES = 4 * 1024 * 1024
+FILE_MAX_BYTES = 1024 * 1024
 _NULL = "/dev/null"
 
 

@@ -137,6 +137,7 @@ def main() -> None:
     options.add_argument("--count", type=int, help="how many of each")
     options.add_argument("--seed", type=int, default=1_000_000)
     asked = options.parse_args()
+    done = []
     for name in asked.what or CHECKS:
         check, usual = CHECKS[name]
         count, before = asked.count or usual, time.monotonic()
