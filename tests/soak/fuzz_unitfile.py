@@ -146,6 +146,8 @@ def main() -> None:
         print(
             f"{name}: {count} inputs, {found} in all, seed {asked.seed}, {took:.0f} s", flush=True
         )
+        done.append(f"{name} {count}")
+    print(f"no disagreement: {', '.join(done)}")
 
 
 if __name__ == "__main__":
