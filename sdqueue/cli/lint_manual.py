@@ -163,7 +163,8 @@ file names a unit that the box does not have, that is said, as \(lqnot known\(rq
 The odds are those of a simulation with a fixed seed: the same files give the same numbers. Whether
 there is a cycle, and whether it is fatal, is not simulated but decided.
 .SH PRE\-COMMIT
-Other projects can run it on each commit:
+Other projects can run it on each commit. A circle may go through files that a commit does not
+touch, so give it the directory rather than the changed files:
 .PP
 .nf
 .RS 2
@@ -172,7 +173,8 @@ repos:
     rev: v0.1.0
     hooks:
       \- id: sdqueue\-lint\-units
-        args: [\-\-base, debian\-13]
+        args: [\-\-base, debian\-13, units/]
+        pass_filenames: false
 .RE
 .fi
 .SH SEE ALSO

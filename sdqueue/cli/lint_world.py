@@ -179,7 +179,10 @@ def _unknown(situation: Situation, loaded: Loaded) -> Iterator[str]:
     """What the verdict doesn't cover, in sentences."""
     if situation.box.boot.refusal:
         why = situation.box.boot.refusal
-        yield f"default.target can't be started ({why}), so what boot would start is not known"
+        yield (
+            f"default.target can't be started ({why}), so what boot would start is not known; "
+            "--base takes a plain box instead"
+        )
     for other, name in _missing(situation).items():
         yield f"{other}, named by {name}, is not in the base: what it would bring is not known"
     for unsure in loaded.unsure:
