@@ -6,10 +6,9 @@ there is an error (keep the last good configuration) is for the caller.
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from sdqueue.core.spec import DEFAULT_LANES, Config, Lane
+from sdqueue.core.lane import DEFAULT_LANES, Config, Lane
 from sdqueue.jobkeys import key_named
 from sdqueue.settings import (
     LANE_BY_KEY,
@@ -35,16 +34,20 @@ class ConfigFile(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-@dataclass(slots=True)
 class _Draft:
     """What the files said so far. `set_at` is where each setting was said last."""
 
-    queue: dict[str, Any] = field(default_factory=dict)
-    lanes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    set_at: dict[tuple[str, ...], tuple[str, int]] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    file: str = ""
-    places: Places = field(default_factory=dict)
+    __slots__ = ("file", "lanes", "places", "problems", "queue", "set_at")
+
+    def __init__(self) -> None:
+        self.queue: dict[str, Any] = {}
+        self.lanes: dict[str, dict[str, Any]] = {
+            lane.name: _settings_of(lane) for lane in DEFAULT_LANES
+        }
+        self.set_at: dict[tuple[str, ...], tuple[str, int]] = {}
+        self.problems: list[Problem] = []
+        self.file = ""
+        self.places: Places = {}
 
     def say(self, path: tuple[str, ...], message: str) -> None:
         """Report an error in the present file, at the place of `path`."""
@@ -66,7 +69,6 @@ class _Draft:
 def load(sources: Iterable[tuple[str, str | bytes]]) -> ConfigFile:
     """Read (file, content) in their order; later files override single settings of earlier ones."""
     draft = _Draft()
-    draft.lanes = {lane.name: _settings_of(lane) for lane in DEFAULT_LANES}
     for file, data in sources:
         draft.file = file
         table = _toml(draft, data)
@@ -78,7 +80,9 @@ def load(sources: Iterable[tuple[str, str | bytes]]) -> ConfigFile:
 
 
 def _settings_of(lane: Lane) -> dict[str, Any]:
-    return {item.name: getattr(lane, item.name) for item in fields(Lane) if item.name != "name"}
+    settings = lane._asdict()
+    del settings["name"]
+    return settings
 
 
 def _toml(draft: _Draft, content: str | bytes) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from sdqueue.config import load
-from sdqueue.core.spec import Config
+from sdqueue.core.lane import Config
 from sdqueue.words.problem import Problem
 
 SYSTEM_DIR = "/etc/sdqueue"

@@ -7,7 +7,7 @@ are escaped here.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sdqueue.core.spec import Config, Lane
+from sdqueue.core.lane import Config, Lane
 from sdqueue.words.names import slice_of_lane, target_of_lane, unit_of_job
 
 CONCURRENCY_SINCE = 258

@@ -2,11 +2,24 @@
 
 Values only, all frozen. What has become of a job since (attempts, reasons, units) is in
 `core.model`; how a file becomes a JobSpec is in `jobfile`, how a configuration becomes Lanes is
-in `config`. Kept apart from the model so that `sdqueue submit` starts fast.
+in `config`. Kept apart from the model so that `sdqueue submit` starts fast; lanes are in a module
+of their own for the same reason, the generator's.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from sdqueue.core.lane import DEFAULT_LANES, Config, Lane
+
+__all__ = [
+    "DEFAULT_LANES",
+    "INFINITY_USEC",
+    "Config",
+    "DiskNeed",
+    "JobSpec",
+    "Lane",
+    "MemoryNeed",
+]
 
 INFINITY_USEC = 2**64 - 1
 
@@ -59,52 +72,3 @@ class JobSpec:
     cwd: str = ""
     on_calendar: str = ""
     interpreter: tuple[str, ...] = ("/bin/bash",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
-    """An ordered line of jobs with `slots`. `excludes` is symmetric once the configuration is read.
-
-    `before` names lanes whose jobs wait while this one has a runnable job. `slice_properties` are
-    unit-file assignments of the lane's slice. `job_defaults` are job header keys and values.
-    """
-
-    name: str
-    slots: int = 1
-    excludes: frozenset[str] = frozenset()
-    before: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
-    foreign: tuple[str, ...] = ()
-    yielding: tuple[str, ...] = ()
-    slice_properties: tuple[tuple[str, str], ...] = ()
-    memory_margin_bytes: int = 0
-    job_defaults: tuple[tuple[str, str], ...] = ()
-    on_success: tuple[str, ...] = ()
-    on_failure: tuple[str, ...] = ()
-    inhibit_sleep: bool = True
-
-
-DEFAULT_LANES: tuple[Lane, ...] = (
-    Lane(name="cpu"),
-    Lane(
-        name="gpu",
-        excludes=frozenset({"net"}),
-        devices=("/dev/dri/renderD*", "/dev/kfd", "/dev/nvidia*", "/dev/accel/*"),
-    ),
-    Lane(name="net", excludes=frozenset({"gpu"}), before=("gpu",)),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """`sdqueue.toml` and its drop-ins, understood. Lanes are in the order in which to show them."""
-
-    lanes: dict[str, Lane] = field(
-        default_factory=lambda: {lane.name: lane for lane in DEFAULT_LANES}
-    )
-    default_lane: str = "cpu"
-    recheck_usec: int = 60_000_000
-    check_timeout_usec: int = 60_000_000
-    startup_wait_usec: int = 600_000_000
-    interrupted_max: int = 3
-    log_max_bytes: int = 16 * 1024 * 1024

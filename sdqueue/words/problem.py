@@ -1,13 +1,11 @@
 """Trouble in a file that a person wrote, as a value with its place."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Severity = Literal["error", "warning", "info"]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing to say about one place: `FILE:LINE: SEVERITY: MESSAGE`.
 
     `line` is 1-based, 0 where the whole file is meant.

@@ -98,9 +98,9 @@ def test_every_setting_is_read() -> None:
 
 
 def test_the_tables_cover_the_model() -> None:
-    lane = set(Lane.__dataclass_fields__) - {"name", "slice_properties", "job_defaults"}
+    lane = set(Lane._fields) - {"name", "slice_properties", "job_defaults"}
     assert {s.field for s in settings.LANE_SETTINGS} == lane | {"enabled"}
-    queue = set(Config.__dataclass_fields__) - {"lanes"}
+    queue = set(Config._fields) - {"lanes"}
     assert {s.field for s in settings.QUEUE_SETTINGS} == queue
     for setting in (*settings.LANE_SETTINGS, *settings.QUEUE_SETTINGS):
         assert setting.help
