@@ -31,13 +31,15 @@ class NameMap:
     """The two maps that systemd keeps of a search path, and its cache of directories.
 
     Re-enacts unit_file_build_name_map() and unit_file_find_fragment(), src/basic/unit-file.c,
-    v252. `directories` maps `NAME.d`, `NAME.wants`… to where they are, highest priority first.
+    v252. `directories` maps `NAME.d`, `NAME.wants`… to where they are, highest priority first;
+    `links` says which link makes a name an alias.
     Differs: a relative link to such a directory is followed from where it stands.
     """
 
     ids: dict[str, Entry | str] = field(default_factory=dict)
     aliases: dict[str, list[str]] = field(default_factory=dict)
     directories: dict[str, list[str]] = field(default_factory=dict)
+    links: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     @classmethod
@@ -59,6 +61,8 @@ class NameMap:
             destination = self._alias(entry, real) if entry.kind is Kind.LINK else entry
             if destination is not None:
                 self.ids[name] = destination
+            if isinstance(destination, str):
+                self.links[name] = entry.file
         elif name.endswith(SUFFIXES) and _is_directory(entry, files):
             self.directories.setdefault(name, []).append(entry.path)
 
@@ -108,14 +112,22 @@ class NameMap:
         """Return the fragment, the id and all the names of the unit that `name` means.
 
         The id is what the file is called, with the instance put in; but for a masked template
-        under an alias systemd keeps the name that was asked for.
+        under an alias systemd keeps the name that was asked for. A loop of aliases, or one that
+        makes too long a name, is a problem, and then there is no fragment.
         """
+        try:
+            return self._find(name)
+        except (LookupError, ValueError) as error:
+            problem = Problem(self.links.get(name, name), 0, str(error))
+            return Found(None, name, frozenset((name,)), problem)
+
+    def _find(self, name: str) -> Found:
         names = set(self._names(name, name, ""))
         entry = self.fragment(name)
         if entry is None and unitname.is_instance(name):
             entry = self.fragment(unitname.template_of(name))
         if isinstance(entry, LookupError):
-            return Found(None, name, frozenset((name,)), Problem(name, 0, "loop of alias links"))
+            raise LookupError("a loop of alias links")
         if entry is not None and entry.name != name:
             names.update(self._names(entry.name, name, entry.name))
         wanted = _fill(entry.name, name) if entry else name

@@ -4,6 +4,8 @@ That all of it agrees with systemd is asked in tests/oracle; here each rule stan
 """
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sdqueue.unitfile.load import UnitSet
 from sdqueue.unitfile.refs import Ref, refs
@@ -85,6 +87,56 @@ def test_an_instance_may_be_an_alias_of_a_template() -> None:
     found = units({"/l/a@.service": OK, "/e/b@x.service": "-> /l/a@.service"})
     assert found.get("b@x.service").name == "a@x.service"
     assert found.get("b@y.service").load_state is LoadState.NOT_FOUND
+
+
+def test_an_alias_that_makes_too_long_a_name_is_not_found() -> None:
+    long = f"a@{'x' * 240}.service"
+    files = {f"/l/{'b' * 20}@.service": OK, "/e/a@.service": f"-> /l/{'b' * 20}@.service"}
+    unit = load(files, long)
+    assert unit.load_state is LoadState.NOT_FOUND
+    assert "not a valid unit name" in str(unit.problems[0])
+
+
+NAMES = (
+    "a.service",
+    "a-b@.service",
+    "a-b@x.service",
+    "b@.service",
+    "b@y@.target",
+    "c.slice",
+    "d.mount",
+)
+PLACES = (
+    "",
+    "a.service.d/x.conf",
+    "a-.service.d/y.conf",
+    "service.d/z.conf",
+    "a-b@.service.wants/{}",
+)
+contents = st.text(st.sampled_from("[Unit]\nService=ExecWantsAfter@%i-x. \\\"'/;"), max_size=60)
+whats = st.one_of(
+    contents, st.sampled_from([f"-> {name}" for name in (*NAMES, "/dev/null", "../x")])
+)
+
+
+@given(
+    st.dictionaries(
+        st.builds(
+            lambda d, name, place: f"{d}/{place.format(name) or name}",
+            st.sampled_from([E, L]),
+            st.sampled_from(NAMES),
+            st.sampled_from(PLACES),
+        ),
+        whats,
+        max_size=8,
+    )
+)
+def test_any_tree_can_be_loaded(files: dict[str, str]) -> None:
+    found = units(files)
+    for name in NAMES:
+        unit = found.get(name.replace("@.", "@i."))
+        assert unit.name in unit.names
+        assert found.get(unit.name).name == unit.name
 
 
 @pytest.mark.parametrize("how", ["-> /dev/null", ""])
