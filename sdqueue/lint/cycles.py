@@ -85,7 +85,8 @@ def _cuts(untied: Untied, situation: Situation) -> Iterator[Fix]:
 
 def _written(cut: Cut, situation: Situation) -> str:
     """The dependency as it stands in its file, where an alias or a specifier may stand for it."""
-    name, other = cut.pair if cut.stated == "After" else cut.pair[::-1]
+    name = cut.pair[0] if cut.stated == "After" else cut.pair[1]
+    other = cut.named
     unit = situation.unit(name)
     for _, ref in named(situation, unit, cut.stated) if unit else ():
         here = (ref.place.file, ref.place.line) == (cut.place.file, cut.place.line)
@@ -151,11 +152,12 @@ def _leans_on(knot: Knot, unit: str) -> bool:
 
 
 def spoken_for(knot: Knot, lost: Sequence[Lost], situation: Situation) -> str:
-    """The unit that the finding is about: lost most often, a new one of those nearly alike."""
+    """The unit of the shown cycle that is lost most often, a new one of those nearly alike."""
     names = [job.job.rpartition("/")[0] for job in lost]
-    own = [name for name in names if name in knot.units]
+    cycle = knot.cycle()
+    own = [name for name in names if name in cycle]
     new = [name for name in own if name in situation.new_units]
     if own and new and lost[names.index(new[0])].p_lost >= lost[names.index(own[0])].p_lost / 2:
         return new[0]
-    fallback = [name for name in situation.new_units if name in knot.units]
-    return next(iter([*own, *fallback, *sorted(knot.units)]))
+    fallback = [name for name in situation.new_units if name in cycle]
+    return next(iter([*own, *fallback, *cycle, *sorted(knot.units)]))

@@ -37,16 +37,30 @@ USER_WRITTEN = ("file", "dropin")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One ordering dependency as a person wrote it: remove it there."""
+    """One ordering dependency as a person wrote it: remove it there.
+
+    `pair` is an edge that it states; a line of a template or of a drop-in for many units states
+    many, but it is one line to remove.
+    """
 
     pair: Pair
     stated: str
     place: Origin
 
     @property
-    def text(self) -> str:
+    def named(self) -> str:
+        """The unit that the line names."""
         unit, other = self.pair
-        return f"{self.stated}={other if self.stated == 'After' else unit}"
+        return other if self.stated == "After" else unit
+
+    @property
+    def text(self) -> str:
+        return f"{self.stated}={self.named}"
+
+    @property
+    def key(self) -> tuple[str, int, str, str]:
+        """What makes two cuts one: the same name in the same line."""
+        return self.place.file, self.place.line, self.stated, self.named
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,28 +136,44 @@ class Knot:
         return (not self.is_new(origin), origin.kind not in USER_WRITTEN, not origin.line)
 
     def cuts(self) -> list[Cut]:
-        """Every ordering dependency in the new files that could be removed."""
+        """Every ordering dependency in the new files that could be removed, each once."""
+        found: dict[tuple[str, int, str, str], Cut] = {}
+        for cut in self._written():
+            found.setdefault(cut.key, cut)
+        return list(found.values())
+
+    def _written(self) -> Iterator[Cut]:
+        for pair, said in self.edges.items():
+            for stated, origin in said:
+                if origin.kind in USER_WRITTEN and self.is_new(origin):
+                    yield Cut(pair, stated, origin)
+
+    def cut_edges(self, cuts: Iterable[Cut]) -> list[Pair]:
+        """The edges that are gone once these are removed: those that nothing else states."""
+        keys = {cut.key for cut in cuts}
         return [
-            Cut(pair, stated, origin)
+            pair
             for pair, said in self.edges.items()
-            if all(origin.kind in USER_WRITTEN and self.is_new(origin) for _, origin in said)
-            for stated, origin in said[:1]
+            if all(Cut(pair, stated, origin).key in keys for stated, origin in said)
         ]
+
+    def _unties(self, cuts: Iterable[Cut]) -> bool:
+        return self._acyclic(self.cut_edges(cuts))
 
     def untie(self) -> Untied:
         """Find the smallest sets of cuts that leave no cycle."""
         cuts = self.cuts()
-        singles = tuple(cut for cut in cuts if self._acyclic([cut.pair]))
+        singles = tuple(cut for cut in cuts if self._unties([cut]))
         if singles:
             return Untied(singles)
-        if not self._acyclic([cut.pair for cut in cuts]):
+        if not self._unties(cuts):
             return Untied()
         for size in range(2, min(MAX_PLACES, len(cuts)) + 1):
             sets = list(islice(combinations(cuts, size), TRIALS + 1))
             if len(sets) > TRIALS:
                 return Untied(several=self._greedy(cuts), exact=False)
             for several in sets:
-                if self._acyclic([cut.pair for cut in several]):
+                if self._unties(several):
                     return Untied(several=several)
         return Untied(several=self._greedy(cuts), exact=len(cuts) <= MAX_PLACES)
 
@@ -152,7 +182,7 @@ class Knot:
         kept = list(cuts)
         for cut in cuts:
             rest = [other for other in kept if other is not cut]
-            if self._acyclic([other.pair for other in rest]):
+            if self._unties(rest):
                 kept = rest
         return tuple(kept)
 

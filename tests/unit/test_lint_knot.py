@@ -50,6 +50,7 @@ def is_acyclic(knot: Knot, without: tuple[Pair, ...]) -> bool:
 @given(edges())
 def test_no_smaller_set_of_lines_unties_a_knot(wanted: Edges) -> None:
     for knot in knots_of(graph_of(wanted)):
+        # Each edge of these graphs is a line of its own.
         mine = [cut.pair for cut in knot.cuts()]
         smallest = next(
             (n for n in range(len(mine) + 1) for s in combinations(mine, n) if is_acyclic(knot, s)),
@@ -108,6 +109,30 @@ def test_removing_after_of_a_target_brings_its_default_edge_back() -> None:
 def test_the_same_after_on_the_follower_defuses_the_default_edge() -> None:
     (knot,) = knots_of(trio())
     assert knot.defused_by() == [("b.service", "t.target")]
+
+
+def test_a_line_that_states_many_edges_is_one_line_to_remove() -> None:
+    graph = Graph()
+    line = Origin("dropin", "service.d/x.conf", 2)
+    for name in ("late.service", *(f"u{i}.service" for i in range(9))):
+        graph.put(Node(name))
+    for i in range(9):
+        graph.add(f"u{i}.service", "After", "late.service", line)
+        graph.add("late.service", "After", f"u{i}.service", OLD)
+    found = loops(graph.nodes, lambda unit: list(graph.neighbours(unit, "After")))
+    knot = Knot(graph, frozenset(found[0]), lambda o: o is line, 257)
+    assert [cut.text for cut in knot.untie().singles] == ["After=late.service"]
+
+
+def test_an_edge_that_is_stated_twice_needs_both_lines_removed() -> None:
+    graph = Graph()
+    for name in ("a.service", "b.service"):
+        graph.put(Node(name))
+    graph.add("a.service", "After", "b.service", Origin("file", "new.service", 2))
+    graph.add("b.service", "Before", "a.service", Origin("file", "new.service", 7))
+    graph.add("b.service", "After", "a.service", OLD)
+    (knot,) = knots_of(graph)
+    assert {cut.place.line for cut in knot.untie().several} == {2, 7}
 
 
 def test_a_knot_too_large_to_try_all_of_is_untied_and_said_to_be_not_exact() -> None:
