@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.harness import manager as managers
 from tests.harness.manager import PrivateManager
 from tests.harness.tools import require
-from tests.harness.waiting import wait_exit
+from tests.harness.waiting import eventually, wait_exit
 
 SLEEPER = ["systemd-run", "--user", "--unit=sleeper", "sleep", "infinity"]
 
@@ -46,15 +46,15 @@ def test_a_unit_sits_where_logind_would_have_put_it(shared_manager: PrivateManag
 
 
 def test_the_journal_knows_unit_and_invocation(shared_manager: PrivateManager) -> None:
-    command = ["systemd-run", "--user", "--wait", "--unit=talker", "sh", "-c"]
-    shared_manager.run([*command, "echo $INVOCATION_ID"])
+    # it runs on: journald looks the invocation up when it reads the line, perhaps too late otherwise
+    talk = ["sh", "-c", "echo $INVOCATION_ID; exec sleep infinity"]
+    shared_manager.run(["systemd-run", "--user", "--unit=talker", *talk])
     own = "_SYSTEMD_USER_UNIT=talker.service"
-    said = [entry["MESSAGE"] for entry in shared_manager.journal(own)]
-    assert len(said) == 1
+    said = [entry["MESSAGE"] for entry in eventually(lambda: shared_manager.journal(own))]
     by_invocation = shared_manager.journal(f"_SYSTEMD_INVOCATION_ID={said[0]}")
     assert [entry["MESSAGE"] for entry in by_invocation] == said
-    manager_too = shared_manager.journal("--user-unit", "talker.service")
-    assert len(manager_too) > 1
+    assert len(shared_manager.journal("--user-unit", "talker.service")) > len(said)
+    shared_manager.run(["systemctl", "--user", "stop", "talker.service"])
 
 
 def test_popen_gives_the_true_pid(shared_manager: PrivateManager) -> None:

@@ -32,7 +32,7 @@ from typing import Any, Self
 from tests.harness import images
 from tests.harness.notify import NotifySocket
 from tests.harness.process import finish
-from tests.harness.sandbox import Sandbox, SandboxError
+from tests.harness.sandbox import MACHINE_ID, Sandbox, SandboxError
 from tests.harness.sandbox import missing as sandbox_missing
 from tests.harness.waiting import LIMIT_SEC, wait_exit
 
@@ -257,7 +257,7 @@ def _setup(lower: Path) -> str:
     """
     return f"""
 mount -t tmpfs -o mode=755 tmpfs /run
-mkdir $DIR/memory $DIR/root
+{MACHINE_ID}mkdir $DIR/memory $DIR/root
 mount -t tmpfs -o mode=755 tmpfs $DIR/memory
 mkdir $DIR/memory/upper $DIR/memory/work
 layers=lowerdir={lower},upperdir=$DIR/memory/upper,workdir=$DIR/memory/work

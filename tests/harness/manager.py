@@ -38,7 +38,7 @@ from typing import Any, Self
 
 from tests.harness.notify import NotifySocket
 from tests.harness.process import finish
-from tests.harness.sandbox import Sandbox, SandboxError
+from tests.harness.sandbox import MACHINE_ID, Sandbox, SandboxError
 from tests.harness.sandbox import missing as sandbox_missing
 from tests.harness.waiting import LIMIT_SEC, eventually, wait_exit
 
@@ -64,11 +64,7 @@ printf '[Journal]\\nStorage=volatile\\nRateLimitIntervalSec=0\\nReadKMsg=no\\nAu
 echo 0::/init.scope >/run/cgroup-of-pid-1
 mount --bind /run/cgroup-of-pid-1 /proc/1/cgroup
 [ ! -d /var/log/journal ] || mount -t tmpfs tmpfs /var/log/journal
-if [ ! -s /etc/machine-id ] && [ -e /etc/machine-id ]; then
-    tr -d - </proc/sys/kernel/random/uuid >/run/machine-id
-    mount --bind /run/machine-id /etc/machine-id
-fi
-"""
+{MACHINE_ID}"""
 
 
 class ManagerError(Exception):

@@ -7,7 +7,7 @@
 
 No pid namespace: pids mean the same inside and outside, so a test can signal, trace and pidfd
 what it started. Whatever is left in the cgroup at the end is killed, also when this process
-is: the keeper sees its standard input end. Nothing in here knows systemd.
+is: the keeper sees its standard input end.
 """
 
 import contextlib
@@ -30,6 +30,14 @@ PR_SET_CHILD_SUBREAPER = 36
 COLLECT_EVERY_SEC = 0.05
 LAYOUTS = ("unified", "hybrid")
 
+# for `setup`: systemd's programs want the machine to have an id, and an unbooted one may have none
+MACHINE_ID = """\
+if ! grep -qxE '[0-9a-f]{32}' /etc/machine-id; then
+    tr -d - </proc/sys/kernel/random/uuid >/run/machine-id
+    mount --bind /run/machine-id /etc/machine-id
+fi
+"""
+
 
 class SandboxError(Exception):
     """The sandbox can't be had here; str() says what is missing."""
@@ -44,6 +52,8 @@ def missing() -> str:
         return f"no {', '.join(tools)} (Debian: apt install util-linux mount)"
     if not any(line.startswith("0::") for line in _lines("/proc/self/cgroup")):
         return "the kernel offers no cgroup2"
+    if not Path("/etc/machine-id").exists():
+        return "no /etc/machine-id (run systemd-machine-id-setup)"
     return ""
 
 
