@@ -46,7 +46,7 @@ def test_a_unit_sits_where_logind_would_have_put_it(shared_manager: PrivateManag
 
 
 def test_the_journal_knows_unit_and_invocation(shared_manager: PrivateManager) -> None:
-    # it runs on: journald looks the invocation up when it reads the line, perhaps too late otherwise
+    # it runs on: journald looks the invocation up when it reads the line, else perhaps too late
     talk = ["sh", "-c", "echo $INVOCATION_ID; exec sleep infinity"]
     shared_manager.run(["systemd-run", "--user", "--unit=talker", *talk])
     own = "_SYSTEMD_USER_UNIT=talker.service"
