@@ -28,6 +28,7 @@ from sdqueue.bus.systemd import Systemd
 from sdqueue.controller.files import Files
 from sdqueue.controller.journal import Journal
 from sdqueue.controller.places import Places
+from sdqueue.controller.reloading import Reader, Reloading
 from sdqueue.controller.runner import Runner
 from sdqueue.controller.session import Session
 from sdqueue.core import actions as act
@@ -43,6 +44,8 @@ log = logging.getLogger(__name__)
 
 RECONNECT_SEC = 1.0
 DRAIN_SEC = 5.0
+LOOK_AT_CLOCK_SEC = 10.0
+"""How long to sleep at most where a time is waited for: the clock may be set, the box suspended."""
 NO_BUS = "there is no connection to the service manager"
 
 
@@ -58,7 +61,9 @@ class Options:
 class Controller:
     """The queue at work, from `run` to `stop`."""
 
-    def __init__(self, options: Options, config: Config, places: Places, journal: Journal) -> None:
+    def __init__(
+        self, options: Options, config: Config, places: Places, journal: Journal, read: Reader
+    ) -> None:
         self.options = options
         self.places = places
         self.journal = journal
@@ -67,6 +72,7 @@ class Controller:
         self.planned = Plan()
         self.runner = Runner(self)
         self.files = Files(places, self.post, self.trouble)
+        self._reloading = Reloading(self, read)
         self._inbox: list[ev.Event] = []
         self._something = asyncio.Event()
         self._stop = asyncio.Event()
@@ -118,6 +124,7 @@ class Controller:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, lambda: self.spawn(self._reloading.reload()))
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             background = [
@@ -171,7 +178,7 @@ class Controller:
     async def _wait_something(self) -> None:
         """Wait for an event, or for the time at which the plan changes by itself."""
         wake = self.planned.wake_sec
-        limit = max(0.0, wake - time.time()) if wake else None
+        limit = min(LOOK_AT_CLOCK_SEC, max(0.0, wake - time.time())) if wake else None
         try:
             async with asyncio.timeout(limit):
                 await self._something.wait()
@@ -218,6 +225,11 @@ class Controller:
         self.runner.systemd = systemd
         for hook in self.runner.hooks.take_held_back():
             self.spawn(self.runner.hook(hook))
+
+    async def make_lane_units(self, config: Config) -> None:
+        """See that the service manager has the lanes' units of a configuration."""
+        if self._session:
+            await self._session.make_lane_units(config, regenerate=True)
 
     def ready(self) -> None:
         """Let the queue start jobs, if everything is reconciled, started and well."""

@@ -1,20 +1,20 @@
 """Putting a controller together and running it: what `sdqueue daemon` does."""
 
 import asyncio
-import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 
 from sdqueue.bus.address import system_bus_address, user_bus_address
 from sdqueue.config_files import read_config
 from sdqueue.controller.controller import Controller, Options
 from sdqueue.controller.journal import Journal
 from sdqueue.controller.places import Places
+from sdqueue.controller.reloading import DEFAULTS, SOURCE, trouble_in
+from sdqueue.core.events import Noticed
 from sdqueue.spool.eventlog import Clock, EventLog
 from sdqueue.spool.layout import Spool, default_root, lock, open_spool
 from sdqueue.words.errors import SdqueueError
-
-log = logging.getLogger(__name__)
 
 
 def run(*, system: bool, environ: Mapping[str, str] = os.environ) -> int:
@@ -58,14 +58,15 @@ def _options(environ: Mapping[str, str], *, system: bool) -> Options:
 
 
 async def _run(options: Options, spool: Spool, environ: Mapping[str, str]) -> None:
-    config, problems = read_config(environ, system=options.system)
-    for problem in problems:
-        log.warning("%s", problem)
+    read = partial(read_config, environ, system=options.system)
+    config, problems = read()
+    what = trouble_in(problems)
     clock = Clock()
     places = Places(spool, config.lanes)
     places.boot = clock.boot_id()
     events = EventLog(spool, clock=clock, max_bytes=config.log_max_bytes)
-    controller = Controller(options, config, places, Journal(events))
+    controller = Controller(options, config, places, Journal(events), read)
+    controller.post(Noticed(SOURCE, what and f"{what}; {DEFAULTS}"))
     try:
         await controller.run()
     finally:

@@ -62,6 +62,12 @@ class Files:
         self._changed.add(name)
         self._something.set()
 
+    def relook_queued(self) -> None:
+        """Read all queued files again: what they mean may have changed."""
+        self._changed.update(self._identity)
+        self._identity.clear()
+        self._something.set()
+
     async def run(self) -> None:
         """Follow the spool until cancelled; begin anew whenever a directory was lost."""
         while True:

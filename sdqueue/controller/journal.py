@@ -31,6 +31,10 @@ class Journal:
         self._drained.clear()
         self._something.set()
 
+    def resize(self, max_bytes: int) -> None:
+        """Have the log rotated at another size from now on."""
+        self._log.max_bytes = max_bytes
+
     async def run(self) -> None:
         """Write events until cancelled."""
         while True:

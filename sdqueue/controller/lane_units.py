@@ -14,11 +14,19 @@ from sdqueue.generate import generate
 from sdqueue.words.errors import SpoolError
 
 
-async def ensure_lane_units(systemd: Systemd, config: Config, runtime_dir: str) -> None:
-    """See that every lane has its target and slice, as the configuration says."""
+async def ensure_lane_units(
+    systemd: Systemd, config: Config, runtime_dir: str, *, regenerate: bool = False
+) -> None:
+    """See that every lane has its target and slice, as the configuration says.
+
+    `regenerate`: the configuration is new, so a generator that provides them must run again.
+    """
     properties = await systemd.manager_properties()
     wanted = generate(config, systemd_version=await systemd.version())
     unit_path = [str(directory) for directory in _list(properties.get("UnitPath"))]
+    elsewhere = {name for name in wanted if _is_elsewhere(name, unit_path, runtime_dir)}
+    if regenerate and elsewhere:
+        await systemd.reload()
     missing = {
         name: text
         for name, text in wanted.items()

@@ -29,6 +29,7 @@ from sdqueue.controller.service import QueueService
 from sdqueue.controller.units import run_end
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
+from sdqueue.core.lane import Config
 from sdqueue.core.model import Code, Job, JobState, Phase, Reason
 from sdqueue.core.reconcile import RUNNING_STATES, UnitView, reconcile
 from sdqueue.words import names
@@ -62,16 +63,16 @@ class Session:
         """Take the bus name, see that the lanes' units are there, reconcile, let jobs start."""
         await self._systemd.subscribe()
         await self._service.open()
-        await self._ensure_lane_units()
+        await self.make_lane_units(self._controller.state.config)
         # First, since what is found to have ended is settled at once, and its unit let go.
         self._controller.use(self._systemd)
         await self._reconcile()
         self._controller.spawn(self._wait_started())
 
-    async def _ensure_lane_units(self) -> None:
-        controller = self._controller
-        directory = controller.options.runtime_unit_dir
-        await ensure_lane_units(self._systemd, controller.state.config, directory)
+    async def make_lane_units(self, config: Config, *, regenerate: bool = False) -> None:
+        """See that every lane of a configuration has its target and slice."""
+        directory = self._controller.options.runtime_unit_dir
+        await ensure_lane_units(self._systemd, config, directory, regenerate=regenerate)
 
     def announce(self, action: act.Log) -> None:
         """Tell who listens on the bus of an event."""
