@@ -3,7 +3,6 @@
 The graph is systemd's too, so that only what `sdqueue.boot` makes of it is judged here.
 """
 
-import os
 from collections.abc import Iterable
 from functools import cache
 from math import sqrt
@@ -16,9 +15,9 @@ from sdqueue.boot.activate import activate, boot_mode
 from sdqueue.boot.draws import Outlook, outlook
 from sdqueue.boot.graph import Graph
 from tests.harness import images
-from tests.harness.tools import require
+from tests.harness.tools import SOAK, require
 
-DRAWS = int(os.environ.get("SDQUEUE_DRAWS", "3"))
+DRAWS = 100 if SOAK else 3
 VERSIONS = tuple(images.SUITES)
 RECORDED_ON = "252"
 
