@@ -38,6 +38,7 @@ PROBE = "zzprobe.slice"
 TARGET = "default.target"
 RUN = "import sys; from sdqueue.cli import main; sys.exit(main())"
 LINT = [sys.executable, "-c", RUN, "lint-units", "--format", "json"]
+PROGRESS_EVERY = 50
 GROUP_SIZES = (3, 8, 25)
 PACKAGES = (HERE.parent / "debian_packages.txt").read_text().split()
 
@@ -164,6 +165,8 @@ def play(version: str, corpus: dict[str, list[str]], groups: int) -> int:
             bad += 1
             name = packages[0] if len(packages) == 1 else f"{len(packages)}: {packages}"
             print(f"{version} {name}: {found[:4]} ({len(found)} lines)", flush=True)
+        if sum(results.values()) % PROGRESS_EVERY == 0:
+            print(f"{version}: {sum(results.values())} of {len(sets)} sets", flush=True)
     took = time.monotonic() - begun
     what = ", ".join(f"{count} {word}" for word, count in results.most_common())
     print(f"{version}: {len(sets)} sets, {bad} disagreements, {took:.0f} s; {what}", flush=True)
@@ -179,10 +182,7 @@ def installed(root: Path, packages: list[str], corpus: dict[str, list[str]]) -> 
         (tree / ETC).mkdir(parents=True)
         for package in packages:
             for place, to in (("lib/systemd/system", STOCK), (STOCK, STOCK), (ETC, ETC)):
-                if (CACHE / package / place).is_dir():
-                    shutil.copytree(
-                        CACHE / package / place, tree / to, symlinks=True, dirs_exist_ok=True
-                    )
+                _lay(CACHE / package / place, tree / to)
             _enable(tree, [name for name in corpus[package] if "@." not in name])
         (tree / ETC / PROBE).write_text(f"[Unit]\nDefaultDependencies=no\nAfter={TARGET}\n")
         if not os.path.lexists(tree / STOCK / TARGET):
@@ -191,6 +191,16 @@ def installed(root: Path, packages: list[str], corpus: dict[str, list[str]]) -> 
         yield tree
     finally:
         shutil.rmtree(tree)
+
+
+def _lay(source: Path, target: Path) -> None:
+    """Copy a directory over another; what is there gives way."""
+    for folder, names, files in os.walk(source):
+        to = target / Path(folder).relative_to(source)
+        to.mkdir(parents=True, exist_ok=True)
+        for name in (*files, *(n for n in names if Path(folder, n).is_symlink())):
+            (to / name).unlink(missing_ok=True)
+            shutil.copy2(Path(folder, name), to / name, follow_symlinks=False)
 
 
 def _enable(tree: Path, names: list[str]) -> None:
