@@ -5,7 +5,7 @@ import time
 from contextlib import ExitStack
 
 from sdqueue.cli import journal
-from sdqueue.cli.compose import Draft, add_job_options, drafts
+from sdqueue.cli.compose import add_job_options, drafts
 from sdqueue.cli.exits import FAILED, NOT_DONE, OK, SET_ASIDE, TIMED_OUT
 from sdqueue.cli.journalread import Output
 from sdqueue.cli.options import Arguments, Parser
@@ -14,8 +14,9 @@ from sdqueue.cli.records import last_record
 from sdqueue.cli.say import remark
 from sdqueue.cli.submit import submit
 from sdqueue.cli.watching import Watch, settled_state_of
+from sdqueue.cli.within import refuse_deadlock
 from sdqueue.spool.eventread import Follower, Record
-from sdqueue.words.errors import SdqueueError, UsageError
+from sdqueue.words.errors import UsageError
 from sdqueue.words.names import SUFFIX
 
 ALIVE = ("running", "queued")
@@ -34,7 +35,7 @@ def run(args: Arguments) -> int:
     jobs = drafts(args, place)
     if len(jobs) != 1:
         raise UsageError("run follows one job; submit takes many.")
-    _refuse_deadlock(place, jobs[0])
+    refuse_deadlock(place, "run", jobs[0].lane)
     place.open()
     with ExitStack() as stack:
         watch = stack.enter_context(Watch(place.spool, log=True))
@@ -49,19 +50,6 @@ def run(args: Arguments) -> int:
             remark(_left_alone(place, name))
             raise
     return exit_status(place, name, state)
-
-
-def _refuse_deadlock(place: Place, job: Draft) -> None:
-    """Refuse to wait, from within a job, for one that can't start before that job has ended."""
-    own = os.environ.get("SDQUEUE_LANE", "")
-    lane = place.config.lanes.get(own)
-    if "SDQUEUE_JOB" not in os.environ or lane is None:
-        return
-    if job.lane in lane.excludes or (job.lane == own and lane.slots == 1):
-        raise SdqueueError(
-            f"this job holds lane {own}, so one in lane {job.lane} can't start before it ends, and"
-            " run would wait for ever; use submit, or another lane."
-        )
 
 
 def _follow(place: Place, name: str, watch: Watch, follower: Follower, began_sec: float) -> str:

@@ -1,6 +1,5 @@
 """`sdqueue wait`: block until jobs have ended; the exit status says how."""
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 
@@ -12,8 +11,8 @@ from sdqueue.cli.rows import DIRECTORY_OF, expand, file_rows, list_names
 from sdqueue.cli.safe import safe
 from sdqueue.cli.say import remark
 from sdqueue.cli.watching import Watch, settled_state_of
+from sdqueue.cli.within import own_job, refuse_deadlock
 from sdqueue.words.errors import SdqueueError, UsageError
-from sdqueue.words.names import SUFFIX
 from sdqueue.words.spans import INFINITY_USEC, parse_timespan
 
 ALIVE = ("running", "queued")
@@ -44,7 +43,7 @@ def run(args: Arguments) -> int:
     place.open()
     with Watch(place.spool) as watch:
         alive, ends = _start(args, place)
-        _refuse_self(alive())
+        _refuse_deadlock(place, alive(), until_sec)
         if next(iter(alive()), None) is not None and not place.has_controller():
             remark(f"no controller is running, so nothing ends; {place.start_hint()}.")
         in_time = _wait(place, watch, alive, ends, until_sec, quiet=args.json != "off")
@@ -84,10 +83,17 @@ def _of_lane(place: Place, lane: str) -> Iterator[str]:
             yield str(row["name"])
 
 
-def _refuse_self(names: Iterable[str]) -> None:
-    own = os.environ.get("SDQUEUE_JOB", "").removesuffix(SUFFIX)
-    if own and own in names:
+def _refuse_deadlock(place: Place, names: Iterable[str], until_sec: float | None) -> None:
+    """Refuse to wait, from within a job, for its own end or for what starts only after it."""
+    own = own_job()
+    if not own:
+        return
+    wanted = frozenset(names)
+    if own in wanted:
         raise SdqueueError(f"this is {own} itself, and it would wait for its own end for ever.")
+    if until_sec is None:
+        for row in file_rows(place, states=["queued"], wanted=wanted.__contains__):
+            refuse_deadlock(place, "wait", str(row["lane"]))
 
 
 def _wait(
