@@ -21,9 +21,12 @@ from sdqueue.settings import (
     Setting,
 )
 from sdqueue.slicekeys import check_slice_setting
-from sdqueue.tomlplaces import Places, error_line, places_in
 from sdqueue.words.names import did_you_mean, lane_name_fault, shown
 from sdqueue.words.problem import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from sdqueue.tomlplaces import Places
 
 
 class ConfigFile(NamedTuple):
@@ -35,35 +38,45 @@ class ConfigFile(NamedTuple):
 
 
 class _Draft:
-    """What the files said so far. `set_at` is where each setting was said last."""
+    """What the files said so far. `set_at` is the file in which each setting was said last.
 
-    __slots__ = ("file", "lanes", "places", "problems", "queue", "set_at")
+    In which line is only looked for when there is something to say about it.
+    """
+
+    __slots__ = ("_places", "file", "lanes", "problems", "queue", "set_at", "texts")
 
     def __init__(self) -> None:
         self.queue: dict[str, Any] = {}
         self.lanes: dict[str, dict[str, Any]] = {
             lane.name: _settings_of(lane) for lane in DEFAULT_LANES
         }
-        self.set_at: dict[tuple[str, ...], tuple[str, int]] = {}
+        self.set_at: dict[tuple[str, ...], str] = {}
         self.problems: list[Problem] = []
         self.file = ""
-        self.places: Places = {}
+        self.texts: dict[str, str] = {}
+        self._places: dict[str, Places] = {}
 
     def say(self, path: tuple[str, ...], message: str) -> None:
         """Report an error in the present file, at the place of `path`."""
-        self.problems.append(Problem(self.file, self.line_of(path), message))
-
-    def line_of(self, path: tuple[str, ...]) -> int:
-        while path and path not in self.places:
-            path = path[:-1]
-        return self.places.get(path, 0)
+        self.problems.append(Problem(self.file, self._line_of(self.file, path), message))
 
     def say_late(self, path: tuple[str, ...], message: str) -> None:
         """Report an error that only the whole shows, where `path` was set last."""
         while path and path not in self.set_at:
             path = path[:-1]
-        file, line = self.set_at.get(path, (self.file, 0))
+        file = self.set_at.get(path, self.file)
+        line = self._line_of(file, path) if path else 0
         self.problems.append(Problem(file, line, message))
+
+    def _line_of(self, file: str, path: tuple[str, ...]) -> int:
+        if file not in self._places:
+            from sdqueue.tomlplaces import places_in
+
+            self._places[file] = places_in(self.texts.get(file, ""))
+        places = self._places[file]
+        while path and path not in places:
+            path = path[:-1]
+        return places.get(path, 0)
 
 
 def load(sources: Iterable[tuple[str, str | bytes]]) -> ConfigFile:
@@ -94,11 +107,13 @@ def _toml(draft: _Draft, content: str | bytes) -> dict[str, Any] | None:
         line = data.count(b"\n", 0, error.start) + 1
         draft.problems.append(Problem(draft.file, line, "it is not valid UTF-8"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
+        from sdqueue.tomlplaces import error_line
+
         words = str(error).partition(" (at ")[0]
         message = f"it is no valid TOML: {words[:1].lower()}{words[1:]}"
         draft.problems.append(Problem(draft.file, error_line(error, data), message))
     else:
-        draft.places = places_in(text)
+        draft.texts[draft.file] = text
         return table
     return None
 
@@ -116,7 +131,7 @@ def _take_file(draft: _Draft, table: Mapping[str, object]) -> None:
 def _take(
     draft: _Draft, into: dict[str, Any], setting: Setting, path: tuple[str, ...], value: object
 ) -> None:
-    draft.set_at[path] = (draft.file, draft.line_of(path))
+    draft.set_at[path] = draft.file
     try:
         into[setting.field] = setting.read(value)
     except ValueError as error:
@@ -130,7 +145,7 @@ def _take_lanes(draft: _Draft, lanes: object) -> None:
     for name, table in lanes.items():
         path = ("lane", name)
         fault = lane_name_fault(name)
-        draft.set_at[path] = (draft.file, draft.line_of(path))
+        draft.set_at[path] = draft.file
         if fault:
             draft.say(path, f"{shown(name)} can't be a lane: {fault}")
         elif not isinstance(table, dict):

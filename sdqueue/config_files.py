@@ -1,13 +1,18 @@
-"""Where the configuration lies, and reading it: `sdqueue.toml`, then its drop-ins by name."""
+"""Where the configuration lies, and reading it: `sdqueue.toml`, then its drop-ins by name.
+
+The generator reads it while the machine boots, so nothing here may block or take all memory,
+whatever lies at these places, and where there is no file nothing that parses one is loaded.
+"""
 
 import os
+import stat
 from collections.abc import Mapping
 
-from sdqueue.config import load
 from sdqueue.core.lane import Config
 from sdqueue.words.problem import Problem
 
 SYSTEM_DIR = "/etc/sdqueue"
+FILE_MAX_BYTES = 1 << 20
 
 
 def config_dir(environ: Mapping[str, str], *, system: bool) -> str:
@@ -31,21 +36,44 @@ def config_files(directory: str) -> list[str]:
 
 def read_config(environ: Mapping[str, str], *, system: bool) -> tuple[Config, tuple[Problem, ...]]:
     """Read the configuration; where it has an error, the default lanes and what is wrong."""
-    texts: list[tuple[str, str]] = []
+    config, problems, _ = read_config_in(config_dir(environ, system=system))
+    return config, problems
+
+
+def read_config_in(directory: str) -> tuple[Config, tuple[Problem, ...], tuple[str, ...]]:
+    """Read the configuration of a directory; the third are the files that were read."""
+    contents: list[tuple[str, bytes]] = []
     problems: list[Problem] = []
-    for file in config_files(config_dir(environ, system=system)):
+    for file in config_files(directory):
         try:
-            with open(file, encoding="utf-8") as stream:
-                texts.append((file, stream.read()))
+            contents.append((file, read_plain(file, FILE_MAX_BYTES)))
         except FileNotFoundError:
             continue
-        except (OSError, UnicodeDecodeError) as error:
-            problems.append(Problem(file, 0, f"it can't be read: {error}"))
-    return _loaded(texts, problems)
+        except OSError as error:
+            why = error.strerror or error
+            problems.append(Problem(file, 0, f"it can't be read: {why}"))
+    if not contents:
+        return Config(), tuple(problems), ()
+    from sdqueue.config import load
+
+    loaded = load(contents)
+    files = tuple(file for file, _ in contents)
+    return loaded.config, (*problems, *loaded.problems), files
 
 
-def _loaded(
-    texts: list[tuple[str, str]], problems: list[Problem]
-) -> tuple[Config, tuple[Problem, ...]]:
-    loaded = load(texts)
-    return loaded.config, (*problems, *loaded.problems)
+def read_plain(file: str, limit_bytes: int) -> bytes:
+    """Return a file's content, or raise OSError: also for what is no file, or larger than that."""
+    fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(0, "it is no regular file")
+        parts: list[bytes] = []
+        left = limit_bytes + 1
+        while left > 0 and (part := os.read(fd, left)):
+            parts.append(part)
+            left -= len(part)
+    finally:
+        os.close(fd)
+    if left <= 0:
+        raise OSError(0, f"it is larger than {limit_bytes} bytes")
+    return b"".join(parts)

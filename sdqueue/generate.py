@@ -54,11 +54,14 @@ def _parent_slice(sources: Sequence[str]) -> str:
     return _unit("sdqueue: the jobs of all lanes", sources, ())
 
 
-def generate_timers(jobs: Iterable[tuple[str, str, str]], *, program: str) -> dict[str, str]:
+def generate_timers(
+    jobs: Iterable[tuple[str, str, str]], *, command: Sequence[str]
+) -> dict[str, str]:
     """Return timer and service for (name, ON_CALENDAR, file) of each job in jobs.d/.
 
-    A calendar with characters that no calendar has is left out, as is a file with an unprintable
-    name; `check` says it to its owner.
+    `command` is `sdqueue` with the option that says whose queue is meant. A calendar with
+    characters that no calendar has is left out, as is a file with an unprintable name; `check` says
+    it to its owner.
     """
     texts: dict[str, str] = {}
     for name, calendar, file in jobs:
@@ -71,13 +74,12 @@ def generate_timers(jobs: Iterable[tuple[str, str, str]], *, program: str) -> di
             (),
             Timer=[("OnCalendar", calendar), ("Persistent", "yes")],
         )
-        words = (program, "submit", "-f", file)
-        command = " ".join(map(_exec_word, words))
+        line = " ".join(map(_exec_word, (*command, "submit", "-f", file)))
         texts[timer.removesuffix(".timer") + ".service"] = _unit(
             f"Submit the job {_specifier(_printable(name))}",
             (file,),
             (),
-            Service=[("Type", "oneshot"), ("ExecStart", command)],
+            Service=[("Type", "oneshot"), ("ExecStart", line)],
         )
     return texts
 

@@ -76,7 +76,7 @@ def test_timers_submit_job_files() -> None:
             ('a "$b%', "daily", '/x/a "$b%.job'),
             ("bad", "daily\nExecStart=/bin/sh", "/x/bad.job"),
         ],
-        program="/usr/bin/sdqueue",
+        command=("/usr/bin/sdqueue", "--system"),
     )
     assert list(texts) == [
         "sdqueue-submit-nightly.timer",
@@ -86,7 +86,7 @@ def test_timers_submit_job_files() -> None:
     ]
     assert "[Timer]\nOnCalendar=Mon..Fri 22:00\nPersistent=yes\n" in texts[timer_of_job("nightly")]
     odd = texts[r"sdqueue-submit-a\x20\x22\x24b\x25.service"]
-    assert r'ExecStart="/usr/bin/sdqueue" "submit" "-f" "/x/a \"$$b%%.job"' in odd
+    assert r'ExecStart="/usr/bin/sdqueue" "--system" "submit" "-f" "/x/a \"$$b%%.job"' in odd
     assert timer_links(texts)["timers.target.wants/sdqueue-submit-nightly.timer"] == (
         "../sdqueue-submit-nightly.timer"
     )
@@ -115,7 +115,7 @@ def test_systemd_understands_every_line(tmp_path: Path) -> None:
     text = (CASES / "lanes" / "sdqueue.toml").read_text()
     config = load([("x", text)]).config
     texts = generate(config, systemd_version=252) | generate_timers(
-        [("a b", "Mon..Fri 22:00", "/etc/sdqueue/jobs.d/a b.job")], program="/bin/true"
+        [("a b", "Mon..Fri 22:00", "/etc/sdqueue/jobs.d/a b.job")], command=("/bin/true",)
     )
     for name, content in texts.items():
         (tmp_path / name).write_text(content)
