@@ -14,6 +14,7 @@ from sdqueue.lint.situation import DEFAULT_TARGET, Situation
 from sdqueue.lint.situation import Box as Judged
 from sdqueue.unitfile.load import UnitSet
 from sdqueue.unitpath import Added
+from sdqueue.unitpath.generated import EMULATED
 from sdqueue.unitpath.prepare import Prepared, prepare
 from sdqueue.unitpath.prepare import Wish as Wanted
 from sdqueue.words import unitname
@@ -110,6 +111,7 @@ def _wanted(wish: Wish, box: Box) -> Wanted:
         version=box.version,
         generators=wish.generators,
         extra=(*box.entries, *_queue_units(box)),
+        has_generators=EMULATED if box.entries else None,
     )
 
 

@@ -23,7 +23,8 @@ PLACES = (
     "/usr/lib/systemd/system-generators",
 )
 CHECKERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
-EMULATED = frozenset(("systemd-fstab-generator", "systemd-getty-generator"))
+FSTAB, GETTY = "systemd-fstab-generator", "systemd-getty-generator"
+EMULATED = frozenset((FSTAB, GETTY))
 # Generators that write nothing at a normal boot without what is named: a file, or a word on the
 # kernel command line (which an installed system does not carry).
 QUIET_WITHOUT: Mapping[str, str] = {
@@ -50,11 +51,17 @@ class Generators:
 
 
 def generators(
-    root: str, version: int, *, container: bool = False, cmdline: str = ""
+    root: str,
+    version: int,
+    *,
+    container: bool = False,
+    cmdline: str = "",
+    there: frozenset[str] | None = None,
 ) -> Generators:
     """Emulate the generators of a root whose own output is not there.
 
-    `cmdline` is a kernel command line, for the consoles.
+    `cmdline` is a kernel command line, for the consoles. `there` names the generators that the root
+    has, where that can't be seen in it; one that isn't there writes nothing.
     """
     base = root.rstrip("/")
     if any(_has_entries(f"{base}{RUN}/{name}") for name in GENERATORS):
@@ -62,10 +69,14 @@ def generators(
     chaser = Chaser(base)
     fstab = f"{base}/etc/fstab"
     machine = Machine(version, container, _fsck(base), _real(chaser, base))
-    made = generate(_text(chaser, fstab), machine, source=fstab)
-    prompts = getty(tuple(_CONSOLE.findall(cmdline)), container=container)
+    names = _installed(base, chaser) if there is None else there
+    made, prompts = Generated(), Generated()
+    if FSTAB in names:
+        made = generate(_text(chaser, fstab), machine, source=fstab)
+    if GETTY in names:
+        prompts = getty(tuple(_CONSOLE.findall(cmdline)), container=container)
     added = (*_added(made, base), *_added(prompts, base))
-    return Generators(added, tuple(made.problems), _unseen(base, chaser))
+    return Generators(added, tuple(made.problems), _unseen(base, names))
 
 
 def _added(made: Generated, base: str) -> list[Added]:
@@ -107,16 +118,20 @@ def _real(chaser: Chaser, base: str) -> Callable[[str], str]:
     return real
 
 
-def _unseen(base: str, chaser: Chaser) -> tuple[str, ...]:
-    """Return the generators that may write something and that are not emulated."""
-    names: dict[str, None] = {}
+def _installed(base: str, chaser: Chaser) -> frozenset[str]:
+    """Return the names of the generators that the root has."""
+    names: set[str] = set()
     for place in PLACES:
         try:
-            found = sorted(os.listdir(chaser.all(f"{base}{place}")))
+            names.update(os.listdir(chaser.all(f"{base}{place}")))
         except OSError:
             continue
-        names |= dict.fromkeys(found)
-    return tuple(name for name in names if name not in EMULATED and _may_write(name, base))
+    return frozenset(names)
+
+
+def _unseen(base: str, names: frozenset[str]) -> tuple[str, ...]:
+    """Return the generators that may write something and that are not emulated."""
+    return tuple(name for name in sorted(names) if name not in EMULATED and _may_write(name, base))
 
 
 def _may_write(name: str, base: str) -> bool:

@@ -27,7 +27,8 @@ class Wish:
     """What a person asks for. `enable` None: every given unit that has an [Install] section.
 
     `generators` is a directory with `generator/` and its two siblings. Where there is none, and the
-    root has no output of generators either, those that can be are emulated. `extra` are further
+    root has no output of generators either, those of the root that can be are emulated;
+    `has_generators` names them where the root is none that can be looked into. `extra` are further
     entries.
     """
 
@@ -41,6 +42,7 @@ class Wish:
     generators: str | None = None
     container: bool = False
     extra: tuple[Added, ...] = ()
+    has_generators: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def prepare(wish: Wish, *, environ: Mapping[str, str] | None = None) -> Prepared
     host = read_host(root, user=wish.user, environ=env)
     written = Generators()
     if not (wish.generators or wish.user):
-        written = generators(root, version, container=wish.container)
+        written = generators(root, version, container=wish.container, there=wish.has_generators)
     below = (*written.added, *wish.extra)
     base = Tree(root, path, below)
     what = given(wish.paths, config)

@@ -151,6 +151,7 @@ def root_with_fstab(root: Path) -> str:
     (root / "link").symlink_to("/elsewhere")
     (root / "usr/sbin/fsck.ext4").touch()
     (root / "usr/lib/systemd/system/local-fs.target").write_text("[Unit]\n")
+    (root / "usr/lib/systemd/system-generators/systemd-fstab-generator").touch()
     return str(root)
 
 
@@ -162,6 +163,12 @@ def test_generators_are_emulated_where_nobody_ran_them(tmp_path: Path) -> None:
     assert done.units.get("elsewhere.mount").value("Unit", "Requires") == ""
     links = {link.other for link in done.units.get("local-fs.target").links}
     assert links == {"data.mount", "elsewhere.mount", "systemd-remount-fs.service"}
+
+
+def test_a_root_without_a_generator_gets_nothing_from_it(tmp_path: Path) -> None:
+    root = root_with_fstab(tmp_path)
+    (tmp_path / "usr/lib/systemd/system-generators/systemd-fstab-generator").unlink()
+    assert prepare(Wish(root=root)).units.get("data.mount").load_state is LoadState.NOT_FOUND
 
 
 def test_what_generators_wrote_is_taken_as_it_is(tmp_path: Path) -> None:
