@@ -1,8 +1,8 @@
 """100,000 waiting jobs against 100: what they cost the rest.
 
-For each size, on one private manager: the time until a controller has begun, against `ls -l` of the
-same directory; its memory; the time of `sdqueue status`; and the hand-over between jobs of a lane in
-front of the crowd (from the last instruction of one to the first of the next, median).
+For each size, on one private manager: the time until a controller has begun, against `ls -l` of
+the same directory; its memory; the time of `sdqueue status`; and the hand-over between jobs of a
+lane in front of the crowd (from the last instruction of one to the first of the next, median).
 """
 
 import statistics
@@ -80,9 +80,8 @@ def main() -> int:
     """Print both sizes and the ratios."""
     small, large = (measure(size) for size in SIZES)
     for what, value in large.items():
-        print(
-            f"{what}: {small[what]:.3f} with 100, {value:.3f} with 100,000: {value / small[what]:.1f}x"
-        )
+        ratio = value / small[what]
+        print(f"{what}: {small[what]:.3f} with 100, {value:.3f} with 100,000: {ratio:.1f} times")
     print(f"start on 100,000 files: {large['start'] / large['ls -l']:.1f} times ls -l")
     return 0
 

@@ -6,7 +6,7 @@ queue is a new listing.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from asyncinotify import Inotify, Mask
 
@@ -30,6 +30,7 @@ WATCHED = (
 LOST = Mask.DELETE_SELF | Mask.MOVE_SELF | Mask.IGNORED | Mask.Q_OVERFLOW | Mask.UNMOUNT
 ENDED = frozenset({JobState.DONE, JobState.FAILED, JobState.PARKED})
 RETRY_SEC = 1.0
+Look = Callable[[list[str], Mapping[str, tuple[int, ...]]], list[Seen]]
 LOOKS_MAX = 2000
 """Names looked at in one visit to a thread, so that the first of many are seen soon."""
 
@@ -93,9 +94,10 @@ class Files:
             running = sorted(name for name, where in found.items() if where is JobState.RUNNING)
             for seen in await asyncio.to_thread(self._places.look_running, running):
                 self._post(_running(seen))
-        alive = {name for name, where in found.items() if where not in ENDED}
-        missing = set(self._identity) - set(found)
-        await self._look(sorted(alive | missing))
+        queued = sorted(name for name, where in found.items() if where is JobState.QUEUED)
+        await self._look(queued, self._places.look_queued)
+        gone = set(self._identity) - set(queued)
+        await self._look(sorted(gone), self._places.look)
         self._scanned.set()
 
     async def _follow(self, inotify: Inotify) -> None:
@@ -107,7 +109,7 @@ class Files:
                 await self._something.wait()
                 self._something.clear()
                 names, self._changed = self._changed, set()
-                await self._look(sorted(names))
+                await self._look(sorted(names), self._places.look)
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
@@ -120,11 +122,11 @@ class Files:
                 self._changed.add(event.name.name.removesuffix(SUFFIX))
             self._something.set()
 
-    async def _look(self, names: list[str]) -> None:
+    async def _look(self, names: list[str], look: Look) -> None:
         for start in range(0, len(names), LOOKS_MAX):
             chunk = names[start : start + LOOKS_MAX]
-            found = await asyncio.to_thread(self._places.look, chunk, dict(self._identity))
-            self._tell(found)
+            known = {name: self._identity[name] for name in chunk if name in self._identity}
+            self._tell(await asyncio.to_thread(look, chunk, known))
 
     def _tell(self, found: Iterable[Seen]) -> None:
         for seen in found:

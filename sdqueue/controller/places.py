@@ -10,7 +10,9 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from sdqueue.core import actions as act
@@ -23,7 +25,7 @@ from sdqueue.core.unit import RunContext
 from sdqueue.jobfile import parse
 from sdqueue.spool import meta, moves, runs, scan
 from sdqueue.spool.layout import Spool, ensure
-from sdqueue.words.errors import NoSuchJob
+from sdqueue.words.errors import NoSuchJob, SpoolError
 from sdqueue.words.problem import Problem
 
 RECORD_SCHEMA = 1
@@ -69,6 +71,7 @@ class FoundRun:
     number: int
     manager: str
     witness: runs.Witness | None
+    is_whole: bool = True
 
 
 class _Moved(NamedTuple):
@@ -102,6 +105,11 @@ class Places:
         """Make the directories that are missing."""
         ensure(self.spool)
 
+    def mend(self) -> None:
+        """Make missing directories, if that can be done, since a step was refused."""
+        with suppress(SpoolError):
+            ensure(self.spool)
+
     def state_dirs(self) -> list[str]:
         """List the directories whose files are jobs."""
         return [self.spool.state_dir(directory) for directory in DIRECTORY_OF.values()]
@@ -118,6 +126,10 @@ class Places:
     def look(self, names: list[str], known: Mapping[str, tuple[int, ...]]) -> list[Seen]:
         """Look at each name; a queued file that is as in `known` is not read again."""
         return [self.look_at(name, known.get(name, ())) for name in names]
+
+    def look_queued(self, names: list[str], known: Mapping[str, tuple[int, ...]]) -> list[Seen]:
+        """Look at names that were just listed in queue/ and in no directory that counts more."""
+        return [self._look_queued(name, known.get(name, ())) for name in names]
 
     def look_running(self, names: list[str]) -> list[Seen]:
         """Look at names that have a file in running/, whether or not they are queued anew too."""
@@ -279,6 +291,7 @@ class Places:
             script_file=f"{directory}/{runs.SCRIPT}",
             record_file=f"{directory}/{runs.RECORD}",
             witness_file=f"{directory}/{runs.WITNESS}",
+            whole_file=f"{directory}/{runs.WHOLE}",
             state_dir=self.spool.work_dir(spec.name),
             home_dir=_home(spec.uid),
             boot=self.boot,
@@ -336,6 +349,8 @@ class Places:
                 runs.write_record(self.spool, name, run, record, durable=True)
 
     def _finish_record(self, action: act.Settle) -> None:
+        if not os.path.isdir(self.spool.run_dir(action.name, action.run)):
+            runs.ensure_run_dir(self.spool, action.name, action.run)
         with self._records:
             record = self._finished_record(action)
             runs.write_record(self.spool, action.name, action.run, record, durable=True)
@@ -390,7 +405,8 @@ class Places:
         """Read what a run left behind: whose it was, and its own word on its end."""
         record = runs.read_record(self.spool, name, number) if number else None
         witness = runs.read_witness(self.spool, name, number) if number else None
-        return FoundRun(number, str((record or {}).get("manager", "")), witness)
+        is_whole = witness is not None and runs.is_whole(self.spool, name, number)
+        return FoundRun(number, str((record or {}).get("manager", "")), witness, is_whole)
 
 
 def end_of(found: FoundRun, *, has_done_if: bool) -> RunEnd | None:
@@ -402,6 +418,7 @@ def end_of(found: FoundRun, *, has_done_if: bool) -> RunEnd | None:
         found.witness.exit_code,
         found.witness.exit_status,
         has_done_if=has_done_if,
+        is_whole=found.is_whole,
     )
 
 
@@ -432,6 +449,7 @@ def _is_user(uid: int) -> bool:
         return False
 
 
+@lru_cache(maxsize=256)
 def _home(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_dir
