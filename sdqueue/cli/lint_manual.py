@@ -149,14 +149,15 @@ a list of sentences: what the verdict does not cover
 """
 
 TAIL = r""".SH LIMITS
-Devices, mounts and whatever else appears only on the running machine are not known beforehand.
-Mounts of
-.I /etc/fstab
-and other output of generators are looked at where it lies, in
+Devices and whatever else appears only on the running machine are not known beforehand. What
+generators write is looked at where it lies, in
 .I /run/systemd
 or in the directory that
 .B \-\-generators
-names. Services that start on a message bus request, or that a program starts, are not part of the
+names. Where there is nothing, the generators for
+.I /etc/fstab
+and for login prompts are emulated if the box has them; others are named as \(lqnot known\(rq if
+they may write something. Services that start on a message bus request, or that a program starts, are not part of the
 boot. Where a target's order hangs on which of two units systemd happens to load first, and where a
 file names a unit that the box does not have, that is said, as \(lqnot known\(rq.
 .PP
