@@ -105,6 +105,7 @@ class Runner:
             self.post(ev.NotClaimed(job.name, gone=True))
         except SpoolError as error:
             if self.places.is_moved(job.name):
+                await self._sit_out(f"start of {job.name}", error)
                 return await self.persist(self.places.claim, spec, job.memory)
             await self._sit_out(f"start of {job.name}", error)
             self.post(ev.NotClaimed(job.name))
@@ -352,6 +353,7 @@ class Runner:
                 done = await asyncio.to_thread(work, *arguments)
             except SpoolError as error:
                 self._shell.trouble(source, str(error))
+                await asyncio.to_thread(self.places.mend)
                 await asyncio.sleep(RETRY_SEC)
             else:
                 self._shell.trouble(source, None)
@@ -359,7 +361,9 @@ class Runner:
 
     async def _sit_out(self, what: str, error: Exception) -> None:
         """Have nothing new start for a while, since the disk refused something."""
-        self._shell.trouble(what, str(error))
+        said = str(error) if isinstance(error, SpoolError) else f"no {what}: {error}"
+        self._shell.trouble(what, said)
+        await asyncio.to_thread(self.places.mend)
         await asyncio.sleep(RETRY_SEC)
         self._shell.trouble(what, None)
 

@@ -10,7 +10,7 @@ from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Check, Log, Measure, Start
 from sdqueue.core.apply import apply
 from sdqueue.core.model import LaneState, Phase, QueueState, Reason
-from sdqueue.core.placing import announce, occupy
+from sdqueue.core.placing import announce, occupy, put_back
 from sdqueue.core.plan import Plan, Step, plan
 from sdqueue.words import names
 
@@ -19,7 +19,9 @@ def step(
     state: QueueState, events: Iterable[ev.Event], now_sec: float
 ) -> tuple[list[Action], Plan]:
     """Take all events on and decide what follows; the plan says why the rest waits."""
-    actions = [action for event in events for action in apply(state, event, now_sec)]
+    actions = put_back(state, now_sec) if now_sec < state.clock_sec else []
+    state.clock_sec = now_sec
+    actions += [action for event in events for action in apply(state, event, now_sec)]
     planned = plan(state, now_sec)
     for taken in planned.steps:
         _commit(state, taken, now_sec)

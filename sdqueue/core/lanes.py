@@ -12,7 +12,6 @@ from sdqueue.core.line import Line
 from sdqueue.core.model import Code, LaneState, Phase, QueueState
 from sdqueue.core.placing import (
     place,
-    put_back,
     refuse,
     reopen_gates,
     replace_successors,
@@ -148,9 +147,7 @@ def _relaned(old: LaneState | None, lane: Lane) -> LaneState:
 
 
 def _tick(state: QueueState, _event: ev.Tick, now_sec: float) -> list[Action]:
-    actions = put_back(state, now_sec) if now_sec < state.clock_sec else []
-    state.clock_sec = now_sec
-    actions += ring(state, now_sec)
+    actions = ring(state, now_sec)
     latest = now_sec + state.config.recheck_usec / 1e6
     for lane in state.lanes.values():
         # A clock that was set back must not put off what was due within the interval.

@@ -229,7 +229,7 @@ class QueueState:
     the names that wait after a name. `timers` is a heap of (unix seconds, job). `asked` are the
     names whose checks or memory are being looked at, with the lane that asks: a name is asked one
     question at a time, so that an answer can't be taken for another's. `clock_sec` is the time of
-    the last tick. `troubles_told` are those that were logged since the last claim succeeded.
+    the last step. `troubles_told` are those that were logged since the last claim succeeded.
     `uid` is the spool's owner, who alone moves files in it; `vanished` are names whose file was
     gone when the queue wanted to move it. `notices` are for `status`, by what they are about.
     """

@@ -38,12 +38,21 @@ class UnitView:
 
 
 def witness_end(
-    service_result: str, exit_code: str, exit_status: str, *, has_done_if: bool
+    service_result: str,
+    exit_code: str,
+    exit_status: str,
+    *,
+    has_done_if: bool,
+    is_whole: bool = True,
 ) -> RunEnd:
-    """Read `$SERVICE_RESULT $EXIT_CODE $EXIT_STATUS`, where a signal has its name without SIG."""
+    """Read `$SERVICE_RESULT $EXIT_CODE $EXIT_STATUS`, where a signal has its name without SIG.
+
+    A success that is not `is_whole` was stopped from outside: its process ended well because of it.
+    """
     number = exit_status.isdigit()
     named = Signals.__members__.get(f"SIG{exit_status}")
     return RunEnd(
+        job_result="canceled" if service_result == "success" and not is_whole else "",
         service_result=service_result,
         main_code=exit_code,
         main_status=int(exit_status) if number else int(named or 0),
@@ -73,4 +82,5 @@ def _killed_on_the_way_down(end: RunEnd) -> bool:
     For the deaf ones systemd says `timeout`, as it does where the wall clock ran out: in doubt the
     attempt is not spent.
     """
-    return (end.service_result, end.main_code, end.main_status) in _DOWN
+    stopped = end.job_result == "canceled"
+    return stopped or (end.service_result, end.main_code, end.main_status) in _DOWN

@@ -23,6 +23,10 @@ Property = tuple[str, str, object]
 WITNESS = 'echo "$SERVICE_RESULT $EXIT_CODE $EXIT_STATUS $INVOCATION_ID $SDQUEUE_BOOT" >"$0"'
 """One builtin of sh; `$0` is the file. `SDQUEUE_BOOT` is the boot id."""
 
+WHOLE = ': >"$0"'
+"""Runs only where ExecStart= and ExecStartPost= came to their ends by themselves: a run that is
+stopped, and whose process then exits 0, has a witness of success too."""
+
 SHELL = "/bin/bash"
 
 
@@ -31,14 +35,16 @@ class RunContext:
     """Where and as whom one run happens.
 
     `script_file` is the snapshot, `record_file` run.json, `witness_file` what ExecStopPost=
-    writes, `state_dir` the job's own directory. `home_dir` is the owner's. `user` is empty in a
-    user manager, whose units can't have one. `boot` is the boot id, 32 digits.
+    writes, `whole_file` what ExecStop= makes where the run was not cut short, `state_dir` the
+    job's own directory. `home_dir` is the owner's. `user` is empty in a user manager, whose units
+    can't have one. `boot` is the boot id, 32 digits.
     """
 
     attempt: int
     script_file: str
     record_file: str
     witness_file: str
+    whole_file: str
     state_dir: str
     home_dir: str
     boot: str
@@ -63,7 +69,8 @@ def job_properties(spec: JobSpec, lane: Lane, run: RunContext) -> list[Property]
         *_owner(run),
         ("ExecStart", "a(sasb)", [command(argv)]),
         *_done_if(spec),
-        ("ExecStopPostEx", "a(sasas)", [_witness(run)]),
+        ("ExecStopEx", "a(sasas)", [_written(run, WHOLE, run.whole_file)]),
+        ("ExecStopPostEx", "a(sasas)", [_written(run, WITNESS, run.witness_file)]),
     ]
 
 
@@ -108,9 +115,12 @@ def _done_if(spec: JobSpec) -> list[Property]:
     return [("ExecStartPost", "a(sasb)", [shell_command(spec.done_if)])]
 
 
-def _witness(run: RunContext) -> tuple[str, list[str], list[str]]:
-    """Have the unit write its end down: as root in system mode, so that no job can forge it."""
-    path, argv, _ = command(["/bin/sh", "-c", WITNESS, run.witness_file])
+def _written(run: RunContext, text: str, file: str) -> tuple[str, list[str], list[str]]:
+    """Have the unit write its end down: as root in system mode, so that no job can forge it.
+
+    The run's directory must be one that the job can't write to, or it could lead root elsewhere.
+    """
+    path, argv, _ = command(["/bin/sh", "-c", text, file])
     return (path, argv, ["privileged"] if run.system else [])
 
 

@@ -1,7 +1,8 @@
 """`runs/JOB/N/`: the N-th run's snapshot, record and witness; and `work/JOB`.
 
-A run directory belongs to the job's owner, since the run writes its own end into it. So whatever
-is read here is read as a stranger's: links are not followed, FIFOs not waited on, sizes limited.
+In system mode a run directory is root's: the run's end is written into it by root, whom no job may
+lead elsewhere by a link. In a user's spool a job can do there what it likes. So whatever is read
+here is read as a stranger's: links are not followed, FIFOs not waited on, sizes limited.
 """
 
 import errno
@@ -19,7 +20,7 @@ from sdqueue.words.errors import NoSuchJob, SpoolError
 from sdqueue.words.problem import Problem
 
 Owner = tuple[int, int]
-SCRIPT, RECORD, WITNESS = "script", "run.json", "exit"
+SCRIPT, RECORD, WITNESS, WHOLE = "script", "run.json", "exit", "whole"
 _HEX = frozenset("0123456789abcdef-")
 
 
@@ -60,8 +61,6 @@ def create_run(spool: Spool, job: str, state: str, *, owner: Owner | None = None
     script = f"{directory}/{SCRIPT}"
     with telling("write", script):
         write_new(script, snapshot_of(found.data), owner=owner, sync=False)
-        if owner is not None:
-            os.chown(directory, *owner, follow_symlinks=False)
     return Run(number, directory, script)
 
 
@@ -75,7 +74,7 @@ def _next_run_dir(spool: Spool, job: str) -> tuple[int, str]:
         number = max(runs(spool, job), default=0) + 1
         while True:
             try:
-                os.mkdir(f"{parent}/{number}", 0o700)
+                os.mkdir(f"{parent}/{number}", spool.mode_of("runs"))
             except FileExistsError:
                 number += 1
             else:
@@ -98,6 +97,22 @@ def jobs_with_runs(spool: Spool) -> list[str]:
     directory = f"{spool.root}/runs"
     with telling("list", directory):
         return os.listdir(directory)
+
+
+def is_whole(spool: Spool, job: str, number: int) -> bool:
+    """Say whether the unit came to its end by itself, as it says with a file of its own."""
+    with telling("look at", spool.run_dir(job, number)):
+        return os.path.lexists(f"{spool.run_dir(job, number)}/{WHOLE}")
+
+
+def ensure_run_dir(spool: Spool, job: str, number: int) -> None:
+    """Make a run's directory again where somebody removed it: its end must have a place."""
+    for directory in (spool.runs_dir(job), spool.run_dir(job, number)):
+        with telling("make the directory", directory):
+            try:
+                os.mkdir(directory, spool.mode_of("runs"))
+            except FileExistsError:
+                continue
 
 
 def write_record(

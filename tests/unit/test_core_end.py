@@ -10,7 +10,8 @@ from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Settle, StopUnit
 from sdqueue.core.model import FORGET, Code, JobState, Memory, Phase, Reason
-from sdqueue.core.results import RunEnd
+from sdqueue.core.reconcile import reconcile, witness_end
+from sdqueue.core.results import RunEnd, Verdict, judge
 from sdqueue.words import names
 
 UNIT = names.unit_of_job("a")
@@ -323,3 +324,44 @@ def test_successors_of_a_job_that_ended_are_forgotten_with_it() -> None:
     queue.add(job("a"))
     queue.run("a")
     assert queue.state.ended == {"a": JobState.DONE, "b": JobState.DONE}
+
+
+def test_a_cut_short_run_that_exited_0_is_no_success() -> None:
+    end = witness_end("success", "exited", "0", has_done_if=False, is_whole=False)
+    assert judge(end).verdict is Verdict.STOPPED
+    assert isinstance(reconcile("a", None, end, same_manager=True), ev.Ended)
+    assert reconcile("a", None, end, same_manager=False) == ev.Lost(
+        "a", "the box or its service manager went down during the run", True
+    )
+
+
+def test_a_trouble_that_comes_and_goes_is_told_once_until_a_claim_succeeds() -> None:
+    queue = Queue()
+    trouble = ev.Halted(Reason(Code.TROUBLE, "the disk is full"))
+
+    def told() -> int:
+        return sum(isinstance(each, act.Log) and each.event == "error" for each in queue.actions)
+
+    for _ in range(3):
+        queue.tell(trouble)
+        queue.tell(ev.Halted(None))
+    assert told() == 1
+    queue.add(job("a"))
+    queue.begin("a")
+    queue.tell(trouble)
+    assert told() == 2
+
+
+def test_a_name_put_back_while_its_file_is_claimed_is_looked_at_again() -> None:
+    queue = Queue()
+    queue.add(job("a"))
+    queue.tell(ev.FileQueued("a", job("a", description="again")))
+    assert only(act.Relook, queue.tell(ev.Claimed("a", 1))) == [act.Relook("a")]
+
+
+def test_a_clock_set_back_between_two_events_is_noticed_at_the_second() -> None:
+    queue = Queue()
+    queue.add(job("a", retry_delay_usec=3_000_000), memory=Memory(1, 0, queue.now + 3))
+    queue.wait(-86_400)
+    queue.wait(3.1)
+    assert queue.state.jobs["a"].phase is Phase.CLAIMING

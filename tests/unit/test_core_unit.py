@@ -23,6 +23,7 @@ SIGNATURES = {
     **dict.fromkeys(("Requires", "After", "Conflicts", "Documentation", "Environment"), "as"),
     **dict.fromkeys(("StartLimitIntervalUSec", "TimeoutStartUSec", "CPUWeight"), "t"),
     **dict.fromkeys(("ExecStart", "ExecStartPost"), "a(sasb)"),
+    "ExecStopEx": "a(sasas)",
     "ExecStopPostEx": "a(sasas)",
     "LogExtraFields": "aay",
     "Nice": "i",
@@ -38,6 +39,7 @@ def context(**keys: object) -> RunContext:
             "script_file": f"{run}/script",
             "record_file": f"{run}/run.json",
             "witness_file": f"{run}/exit",
+            "whole_file": f"{run}/whole",
             "state_dir": "/q/work/j",
             "home_dir": "/home/u",
             "boot": "b" * 32,
@@ -96,6 +98,11 @@ EXPECTED_PLAIN: list[Property] = [
     ("WorkingDirectory", "s", "/home/u"),
     ("ExecStart", "a(sasb)", [("/bin/bash", ["/bin/bash", "/q/runs/j/1/script"], False)]),
     (
+        "ExecStopEx",
+        "a(sasas)",
+        [("/bin/sh", ["/bin/sh", "-c", ': >"$$0"', "/q/runs/j/1/whole"], [])],
+    ),
+    (
         "ExecStopPostEx",
         "a(sasas)",
         [("/bin/sh", ["/bin/sh", "-c", WITNESS_ARGV, "/q/runs/j/1/exit"], [])],
@@ -150,6 +157,11 @@ EXPECTED_FULL: list[Property] = [
         "ExecStartPost",
         "a(sasb)",
         [("/bin/bash", ["/bin/bash", "-c", 'test "$$(wc -l <a)" = 3'], False)],
+    ),
+    (
+        "ExecStopEx",
+        "a(sasas)",
+        [("/bin/sh", ["/bin/sh", "-c", ': >"$$0"', "/q/runs/j/1/whole"], ["privileged"])],
     ),
     (
         "ExecStopPostEx",

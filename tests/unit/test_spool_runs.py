@@ -50,14 +50,16 @@ def test_no_run_without_a_readable_file(spool: Spool) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_in_system_mode_a_run_belongs_to_the_job_s_owner(tmp_path: Path) -> None:
+def test_in_system_mode_only_root_writes_beside_a_job_s_own_script_and_directory(
+    tmp_path: Path,
+) -> None:
     spool = open_spool(Spool(str(tmp_path / "s"), system=True))
     add.add(spool, "a", b"x", owner=(1234, 1234))
     run = runs.create_run(spool, "a", "queue", owner=(1234, 1234))
     work = runs.work_dir(spool, "a", owner=(1234, 1234))
     runs.write_record(spool, "a", 1, {}, durable=True)
     for path, uid, mode in (
-        (run.directory, 1234, 0o700),
+        (run.directory, 0, 0o711),
         (run.script_file, 1234, 0o600),
         (work, 1234, 0o700),
         (os.path.dirname(run.directory), 0, 0o711),
