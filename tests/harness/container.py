@@ -103,7 +103,7 @@ class Container:
         self._box = Sandbox("c", setup=setup, layout=layout, cgroup_namespace=False)
         self.layout = layout
         self.version = version
-        self._nspawn = self._leader = 0
+        self._nspawn = self._leader = self._boots = 0
 
     def __enter__(self) -> Self:
         try:
@@ -222,6 +222,7 @@ class Container:
 
     def _boot(self) -> None:
         """Start PID 1 and wait until it says that it has finished starting."""
+        self._boots += 1
         command = [
             "systemd-nspawn",
             "--quiet",
@@ -233,7 +234,8 @@ class Container:
             "--private-network",
             "--resolv-conf=off",
             "--timezone=off",
-            "--machine=sdqueue-test",
+            "--hostname=sdqueue-test",
+            f"--machine=sdqueue-test-{self._boots}",  # from 257 on a killed nspawn leaves its mount
             f"--directory={self._box.directory}/root",
             f"--bind-ro={images.CHECKOUT}:/sdqueue",
             f"--bind-ro={images.dependencies()}:/opt/sdqueue-dependencies",
