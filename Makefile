@@ -64,7 +64,9 @@ lint: dev
 	$(RUN)/mypy
 
 .PHONY: check
-check: lint ## seconds: ruff, mypy, and the tests that need nothing from outside
+check: lint ## seconds: ruff, mypy, our own units, and the tests that need nothing from outside
+	$(RUN)/sdqueue lint-units --base debian-12 units/
+	$(RUN)/sdqueue --user lint-units --base debian-12 units/
 	$(PYTEST) -q -n $(WORKERS) tests/unit tests/cases
 
 .PHONY: test

@@ -111,7 +111,7 @@ def run(args: Namespace) -> int:
 
 def _wish(args: Namespace) -> Wish:
     return Wish(
-        paths=tuple(args.paths),
+        paths=tuple(_side(path, "system" if args.system else "user") for path in args.paths),
         enable=tuple(args.enable),
         mask=tuple(args.mask),
         root=args.root,
@@ -123,6 +123,12 @@ def _wish(args: Namespace) -> Wish:
         everything=args.all,
         seed=args.seed,
     )
+
+
+def _side(path: str, side: str) -> str:
+    """Of a directory with units of both managers, such as /etc/systemd, take the side meant."""
+    below = os.path.join(path, side)
+    return below if os.path.isdir(below) else path
 
 
 def _report(world: World, found: list[Finding]) -> Report:
