@@ -8,6 +8,7 @@ Where garbage is collected it decides in the same way which of the two goes.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from random import Random
 from typing import TypeVar
 
 from sdqueue.boot.components import leading_to, loops
@@ -17,6 +18,8 @@ from sdqueue.boot.transaction import Transaction
 
 T = TypeVar("T", bound=str)
 MAX_TURNED = 8
+OTHER_ORDERS = 6
+"""How many orders are tried where a requirement that fails makes the order count."""
 
 
 @dataclass(slots=True)
@@ -35,15 +38,25 @@ def is_decided_by_luck(
 
     `prepare` builds the same transaction anew in the one that it is given.
     """
-    if tr.order_decided or collects_garbage:
-        other = Transaction(tr.graph, tr.version, Reversed(), tr.installed)
-        prepare(other)
-        if _jobs(other) != _jobs(tr):
-            return True
+    if (tr.order_decided or collects_garbage) and _differs_elsewhere(tr, prepare):
+        return True
     torn = [unit for unit in tr.jobs if len({job.type in STOPS for job in tr.jobs[unit]}) > 1]
     return bool(torn) and any(
         not _on_the_way(tr, heads).isdisjoint(torn) for heads in _heads(tr, torn)
     )
+
+
+def _differs_elsewhere(tr: Transaction, prepare: Callable[[Transaction], object]) -> bool:
+    """Build the transaction in some other orders; tell whether one has other jobs."""
+    lucks: list[HashOrder] = [Reversed()]
+    if tr.order_decided:
+        lucks += [HashOrder(Random(seed)) for seed in range(OTHER_ORDERS)]
+    for luck in lucks:
+        other = Transaction(tr.graph, tr.version, luck, tr.installed)
+        prepare(other)
+        if _jobs(other) != _jobs(tr):
+            return True
+    return False
 
 
 def _jobs(tr: Transaction) -> dict[str, frozenset[str]]:
