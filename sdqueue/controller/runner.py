@@ -13,6 +13,7 @@ disk refuses a step, nothing further is done: the step is tried again until the 
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -162,6 +163,7 @@ class Runner:
         reason = await self._refusal(job.lane, error)
         await self.persist(self.places.unclaim, job.name, run)
         self.post(ev.Refused(job.name, reason))
+        await self._look_for_blocker(reason)
 
     async def _refusal(self, lane: str, error: RemoteError) -> Reason:
         """Say who stands in the way. The error's text is only used where nobody is found."""
@@ -177,6 +179,15 @@ class Runner:
             return await find_blocker(self._manager(), lane)
         except BusError:
             return ""
+
+    async def _look_for_blocker(self, reason: Reason) -> None:
+        """Say that a blocker is gone, if it went before its end could end the wait for it."""
+        if not reason.blocker:
+            return
+        with suppress(BusError):
+            there = {job.unit for job in await self._manager().list_unit_jobs()}
+            if reason.blocker not in there:
+                self.post(ev.UnitGone(reason.blocker))
 
     # Ending
 
@@ -291,6 +302,7 @@ class Runner:
             reason = await self._refusal(action.lane, error)
             self.post(ev.ChecksRefused(action.lane, reason))
             self.post(ev.UnitGone(unit))
+            await self._look_for_blocker(reason)
         elif isinstance(error, BusError):
             self._shell.recheck()
 

@@ -175,6 +175,11 @@ class PrivateManager(Manager):
         """End everything; twice does no harm."""
         self._box.close()
 
+    @property
+    def cgroup_dir(self) -> Path:
+        """The directory of the cgroup that is the root of all inside, as a path that works here."""
+        return self._box.cgroup_dir
+
     def popen(
         self,
         argv: Sequence[str],

@@ -206,6 +206,11 @@ class Sandbox:
                 pids += map(int, procs.read_text().split())
         return pids
 
+    @property
+    def cgroup_dir(self) -> Path:
+        """The sandbox's own cgroup, as a path that works here."""
+        return self._trees[0]
+
     def trees_of(self, pid: int) -> list[Path]:
         """Return, as the keeper sees them, the directories above the cgroup of a PID 1 inside."""
         lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()

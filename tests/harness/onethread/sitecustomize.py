@@ -12,4 +12,4 @@ def _with_one_thread(self, _max_workers=None, *rest, **options):  # type: ignore
     _initialize(self, 1, *rest, **options)
 
 
-pool.ThreadPoolExecutor.__init__ = _with_one_thread  # type: ignore[method-assign]
+pool.ThreadPoolExecutor.__init__ = _with_one_thread  # type: ignore[method-assign, assignment]
