@@ -74,7 +74,7 @@ def generate_timers(
             (),
             Timer=[("OnCalendar", calendar), ("Persistent", "yes")],
         )
-        line = " ".join(map(_exec_word, (*command, "submit", "-f", file)))
+        line = " ".join(map(exec_word, (*command, "submit", "-f", file)))
         texts[timer.removesuffix(".timer") + ".service"] = _unit(
             f"Submit the job {_specifier(_printable(name))}",
             (file,),
@@ -133,7 +133,7 @@ def _specifier(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def _exec_word(word: str) -> str:
+def exec_word(word: str) -> str:
     """Quote a word for ExecStart=, with specifiers and variables doubled."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
     return f'"{_specifier(escaped)}"'

@@ -115,6 +115,14 @@ VERBS: tuple[Verb, ...] = (
         "prove that unit files will be started at boot",
         words="files",
     ),
+    Verb(
+        SETTING_UP,
+        "install",
+        "",
+        "prove the units against this box, put them in place, start the controller",
+    ),
+    Verb(SETTING_UP, "upgrade", "", "put this version in place of the last one; jobs run on"),
+    Verb(SETTING_UP, "uninstall", "", "take away what install has put in place; the spool stays"),
     Verb(SETTING_UP, "daemon", "", "the controller, as sdqueue.service runs it"),
     Verb(SETTING_UP, "completion", "SHELL", "print a shell's completion script", words="shells"),
 )
