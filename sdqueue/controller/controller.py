@@ -131,6 +131,7 @@ class Controller:
                 tasks.create_task(work, name=name) for name, work in self._background().items()
             ]
             await self._stop.wait()
+            self.runner.owners.close()
             self._say_goodbye()
             await self._drain()
             for task in background:

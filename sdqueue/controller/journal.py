@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 
+from sdqueue.controller.open_waits import OpenWaits
 from sdqueue.spool.eventlog import EventLog
 from sdqueue.words.errors import SpoolError
 
@@ -19,6 +20,8 @@ class Journal:
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
+        self._waits = OpenWaits()
+        log.carried = self._waits.carried
         self.on_trouble: Callable[[str, str | None], None] = lambda _source, _what: None
         self._waiting: deque[Mapping[str, object]] = deque()
         self._something = asyncio.Event()
@@ -60,5 +63,11 @@ class Journal:
     def _append(self) -> None:
         """Write what waits; an event leaves the line only when it is in the file."""
         while self._waiting:
-            self._log.append(self._waiting[0])
+            self._write_one(self._waiting[0])
             self._waiting.popleft()
+            for record in self._waits.due(self._log.written_bytes):
+                self._write_one(record)
+
+    def _write_one(self, record: Mapping[str, object]) -> None:
+        self._log.append(record)
+        self._waits.note(record, self._log.written_bytes)

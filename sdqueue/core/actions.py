@@ -31,6 +31,13 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """Look who uses a lane without being the queue's: OwnerSeen, and again when that changes."""
+
+    lane: str
+
+
+@dataclass(frozen=True, slots=True)
 class Verify:
     """Ask DONE_IF after a failed run: Verified."""
 
@@ -101,4 +108,6 @@ class Log:
     fields: dict[str, object] = field(default_factory=dict)
 
 
-Action = Start | Check | Measure | Verify | Skip | Park | Settle | StopUnit | Relook | Hook | Log
+Action = (
+    Start | Check | Measure | Look | Verify | Skip | Park | Settle | StopUnit | Relook | Hook | Log
+)

@@ -7,8 +7,9 @@ before the shell hears of it, so the next step can't start it twice.
 from collections.abc import Iterable
 
 from sdqueue.core import events as ev
-from sdqueue.core.actions import Action, Check, Log, Measure, Start
+from sdqueue.core.actions import Action, Check, Log, Look, Measure, Start
 from sdqueue.core.apply import apply
+from sdqueue.core.foreign import tell_episodes
 from sdqueue.core.model import LaneState, Phase, QueueState, Reason
 from sdqueue.core.placing import announce, occupy, put_back
 from sdqueue.core.plan import Plan, Step, plan
@@ -28,6 +29,7 @@ def step(
         actions.append(taken)
     for name, lane in state.lanes.items():
         actions += _announce_lane(state, lane, planned.blocks.get(name))
+    actions += tell_episodes(state, actions, planned.blocks, now_sec)
     return actions, planned
 
 
@@ -40,6 +42,9 @@ _PHASES: dict[type, Phase] = {
 
 def _commit(state: QueueState, taken: Step, now_sec: float) -> None:
     """Take the jobs of one step out of their line, and the slot that they need."""
+    if isinstance(taken, Look):
+        state.lanes[taken.lane].is_looking = True
+        return
     asked = taken.names if isinstance(taken, Check) else (taken.name,)
     for name in asked:
         job = state.jobs[name]

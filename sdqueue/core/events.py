@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from sdqueue.core.actions import Park, Settle, Skip
-from sdqueue.core.model import FORGET, JobState, Memory, Reason
+from sdqueue.core.model import FORGET, JobState, Memory, Owner, Reason
 from sdqueue.core.results import RunEnd
 from sdqueue.core.spec import Config, JobSpec
 
@@ -199,6 +199,14 @@ class Halted:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerSeen:
+    """Who uses a lane without being the queue's; None: nobody does."""
+
+    lane: str
+    owner: Owner | None
+
+
+@dataclass(frozen=True, slots=True)
 class HookFailed:
     """A unit that was to start when a job ended failed, or could not be started."""
 
@@ -252,6 +260,7 @@ QueueEvent = (
     | ChecksRefused
     | LanePaused
     | Halted
+    | OwnerSeen
     | HookFailed
     | Noticed
     | ConfigRead

@@ -60,6 +60,7 @@ class Code(StrEnum):
     LANE_TAKEN = "lane-taken"
     EXCLUDED_LANE = "excluded-lane"
     BEFORE_LANE = "before-lane"
+    FOREIGN = "foreign"
     REFUSED = "refused"
     START_LIMIT = "start-limit"
     EARLIER_JOB = "earlier-job"
@@ -82,6 +83,7 @@ CODE_HELP: dict[Code, str] = {
     Code.LANE_TAKEN: "all slots of the lane are in use",
     Code.EXCLUDED_LANE: "a lane that excludes this one is in use",
     Code.BEFORE_LANE: "a lane that goes before this one has a job to run",
+    Code.FOREIGN: "somebody whom the queue did not start uses what the lane is for",
     Code.REFUSED: "the service manager refused the start, because of the unit that is named",
     Code.START_LIMIT: f"{STARTS_MAX} starts are open, over all lanes",
     Code.EARLIER_JOB: "another job of the lane is before it",
@@ -119,6 +121,30 @@ class Reason:
     blocker: str = ""
     until_sec: float = 0.0
     since_sec: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who uses what a lane is for without being the queue's.
+
+    `started` tells two processes of one pid apart. `comm` is the kernel's name of the process,
+    `unit` the unit that it is in, empty where it is in none; `note` is for people.
+    """
+
+    pid: int
+    ppid: int = 0
+    comm: str = ""
+    unit: str = ""
+    note: str = ""
+    started: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A wait for one owner, from the `gpu-wait` that told of it until it is over."""
+
+    id: str
+    owner: Owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +232,8 @@ class LaneState:
     not all here. `refusal` stands from a refusal by PID 1 until its blocker is gone or its time is
     up, `refusals` counts them in a row. `recheck_sec` is when gates are asked again, `reopened_sec`
     when they were last; `crowded` whether it was announced that jobs stand behind the head.
+    `foreign` uses the lane without being ours, as seen at `looked_sec` (0: never looked at);
+    `is_looking`: somebody looks now.
     """
 
     lane: Lane
@@ -219,6 +247,10 @@ class LaneState:
     recheck_sec: float = 0.0
     reopened_sec: float = 0.0
     crowded: bool = False
+    foreign: Owner | None = None
+    looked_sec: float = 0.0
+    is_looking: bool = False
+    episode: Episode | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -247,6 +279,7 @@ class QueueState:
     uid: int = 0
     vanished: set[str] = field(default_factory=set)
     hooks_failed: int = 0
+    episodes: int = 0
     notices: dict[str, str] = field(default_factory=dict)
 
 

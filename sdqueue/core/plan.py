@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
-from sdqueue.core.actions import Check, Measure, Start
+from sdqueue.core.actions import Check, Look, Measure, Start
+from sdqueue.core.foreign import in_use, look_again_sec, needs_look
 from sdqueue.core.model import (
     STARTS_MAX,
     Code,
@@ -25,7 +26,7 @@ from sdqueue.words import names
 CHECKS_MAX = 256
 """Jobs whose checks are asked by one unit."""
 
-Step = Start | Check | Measure
+Step = Start | Check | Measure | Look
 
 
 @dataclass(slots=True)
@@ -133,7 +134,7 @@ def plan(state: QueueState, now_sec: float) -> Plan:
     result, room = Plan(), _Room.of(state)
     for name in lane_order(state):
         _fill(state, state.lanes[name], room, result, now_sec)
-    result.wake_sec = _wake_sec(state, now_sec)
+    result.wake_sec = _wake_sec(state, result, now_sec)
     return result
 
 
@@ -165,7 +166,11 @@ def _fill(state: QueueState, lane: LaneState, room: _Room, result: Plan, now_sec
         if block:
             result.blocks[name] = block
             return
-        step = _step(state, job, waiting, now_sec)
+        step = _step(state, lane, job, waiting, now_sec)
+        if isinstance(step, Reason | Look):
+            result.steps += [step] if isinstance(step, Look) else []
+            result.blocks[name] = step if isinstance(step, Reason) else _looking(lane)
+            return
         result.steps.append(step)
         if isinstance(step, Check):
             unit = names.unit_of_checks(name)
@@ -182,9 +187,25 @@ def _lingering(job: Job, room: _Room) -> Reason | None:
     return Reason(Code.LANE_TAKEN, f"{job.unit} of its last run is not gone yet", job.unit)
 
 
-def _step(state: QueueState, job: Job, behind: Iterator[str], now_sec: float) -> Step:
+def _looking(lane: LaneState) -> Reason:
+    return in_use(lane) or Reason(Code.CHECKING, f"who uses lane {lane.lane.name} is looked at")
+
+
+def _step(
+    state: QueueState, lane: LaneState, job: Job, behind: Iterator[str], now_sec: float
+) -> Step | Reason:
+    """Say what to do next for the head of a lane, or who keeps it from that.
+
+    Its checks come first: who is not to run does not wait for anybody.
+    """
     if needs_check(state, job, now_sec):
         return Check(job.lane, (job.name, *_check_with(state, job, behind, now_sec)))
+    if lane.is_looking:
+        return _looking(lane)
+    if needs_look(state, lane, now_sec):
+        return Look(lane.lane.name)
+    if user := in_use(lane):
+        return user
     if needs_measure(job, now_sec):
         return Measure(job.name)
     return Start(job.name, job.attempt)
@@ -224,10 +245,12 @@ def needs_measure(job: Job, now_sec: float) -> bool:
     return not fresh and job.spec is not None and bool(job.spec.memory or job.spec.disk)
 
 
-def _wake_sec(state: QueueState, now_sec: float) -> float:
+def _wake_sec(state: QueueState, result: Plan, now_sec: float) -> float:
     """Find the next time at which something changes by itself; 0 if never."""
     times = [state.timers[0][0]] if state.timers else []
     times += [lane.recheck_sec for lane in state.lanes.values() if lane.recheck_sec]
+    blocks = result.blocks
+    times += [look_again_sec(state, lane, blocks.get(name)) for name, lane in state.lanes.items()]
     times += [lane.refusal.until_sec for lane in state.lanes.values() if lane.refusal]
     return min((max(time, now_sec) for time in times if time), default=0.0)
 

@@ -27,7 +27,7 @@ JOB_KEYS: dict[str, str] = {
 
 LANE_KEYS: dict[str, str] = {
     "name": "the lane's name",
-    "state": "free, running, wanted or paused",
+    "state": "free, running, wanted, foreign or paused",
     "slots": "jobs that may run at once",
     "occupants": "units that hold a slot now",
     "queued": "jobs that wait",
@@ -75,6 +75,9 @@ def lane_state(lane: LaneState, planned: Plan) -> str:
         return "paused"
     if lane.occupants:
         return "running"
+    block = planned.blocks.get(lane.lane.name)
+    if block and block.code is Code.FOREIGN:
+        return "foreign"
     return "wanted" if len(lane.line) or lane.lane.name in planned.blocks else "free"
 
 

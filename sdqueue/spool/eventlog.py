@@ -65,6 +65,7 @@ class EventLog:
         self._clock = clock or Clock()
         self._boot = self._clock.boot_id()
         self._file = spool.events_file
+        self.written_bytes = 0
         self._seq, self._mark = 0, 0
         self._is_torn = False
         self._fd = self._open(self._file)
@@ -141,6 +142,7 @@ class EventLog:
             raise SpoolError(f"can't write to {self._file!r}: no room for a whole line.")
         self._is_torn = False
         self._seq += 1
+        self.written_bytes += len(line)
 
     def _set_mark(self, mark: int) -> None:
         replace(f"{self._spool.root}/events.seq", b"%d\n" % mark, self._spool.aside_dir)

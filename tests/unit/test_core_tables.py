@@ -17,6 +17,7 @@ from sdqueue.core.model import (
     STARTS_MAX,
     Code,
     JobState,
+    Owner,
     Phase,
     Reason,
     new_state,
@@ -232,6 +233,13 @@ def starting() -> Queue:
     return queue
 
 
+def used_by_a_stranger() -> Queue:
+    queue = Queue(lanes(Lane(name="cpu", foreign=("llama-server",))))
+    queue.add(job("a"))
+    queue.tell(ev.OwnerSeen("cpu", Owner(7, 1, "llama-server")))
+    return queue
+
+
 REACHED: dict[Code, Callable[[], Queue]] = {
     Code.STARTING: lambda: halted(Reason(Code.STARTING, "the box has not finished starting")),
     Code.TROUBLE: lambda: halted(Reason(Code.TROUBLE, "No space left on device")),
@@ -239,6 +247,7 @@ REACHED: dict[Code, Callable[[], Queue]] = {
     Code.LANE_TAKEN: lambda: behind("cpu"),
     Code.EXCLUDED_LANE: lambda: behind("net", lane="gpu"),
     Code.BEFORE_LANE: before_lane,
+    Code.FOREIGN: used_by_a_stranger,
     Code.REFUSED: refused,
     Code.START_LIMIT: limited,
     Code.EARLIER_JOB: earlier,

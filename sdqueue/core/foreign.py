@@ -1,0 +1,128 @@
+"""Waits for users of a lane that the queue did not start, and how they are told. Pure.
+
+A job that could start, but for somebody else who uses what its lane is for, waits with the code
+`foreign`. Programs that read events.jsonl are told in episodes: `gpu-wait` when one begins,
+`gpu-wait-end` when it is over and nothing of the lane has started; a `start` in the lane ends it
+without more words. An episode is about one user of the lane: another one is another episode, also
+with the same pid. It is not over while a job of an excluded lane runs meanwhile, nor when another
+job is the first to wait; where a wait begins again after its end, it is a new episode.
+"""
+
+from collections.abc import Iterable
+
+from sdqueue.core import events as ev
+from sdqueue.core.actions import Action, Log
+from sdqueue.core.model import Code, Episode, LaneState, Owner, QueueState, Reason
+
+HOLDING = frozenset({Code.STARTING, Code.TROUBLE, Code.CHECKING})
+"""Reasons of a lane that say nothing about whether the wait is over."""
+
+
+def owner_seen(state: QueueState, event: ev.OwnerSeen, now_sec: float) -> list[Action]:
+    """Take note of who uses a lane without being the queue's, None if nobody."""
+    lane = state.lanes.get(event.lane)
+    if lane:
+        lane.foreign, lane.looked_sec, lane.is_looking = event.owner, now_sec, False
+    return []
+
+
+LOOK_SECONDS = 5.0
+"""So long does a look at who uses a lane hold, where it found nobody."""
+
+
+def needs_look(state: QueueState, lane: LaneState, now_sec: float) -> bool:
+    """Say whether to look who uses the lane before a job of it may start, or for how long yet."""
+    if not lane.lane.foreign:
+        return False
+    holds_sec = state.config.recheck_usec / 1e6 if lane.foreign else LOOK_SECONDS
+    return not lane.looked_sec or not 0.0 <= now_sec - lane.looked_sec <= holds_sec
+
+
+def look_again_sec(state: QueueState, lane: LaneState, block: Reason | None) -> float:
+    """Give the time at which a lane whose job waits for its user is looked at again; 0 if never."""
+    waits = block is not None and block.code is Code.FOREIGN
+    if not waits or not lane.lane.foreign or lane.is_looking:
+        return 0.0
+    return lane.looked_sec + state.config.recheck_usec / 1e6
+
+
+def in_use(lane: LaneState) -> Reason | None:
+    """Say who keeps a job from starting, None if nobody."""
+    owner = lane.foreign
+    if owner is None:
+        return None
+    where = f" in {owner.unit}" if owner.unit else ""
+    note = f" ({owner.note})" if owner.note else ""
+    detail = f"{owner.comm}, pid {owner.pid}{where}, uses lane {lane.lane.name}{note}"
+    return Reason(Code.FOREIGN, detail, owner.unit or owner.comm)
+
+
+# Episodes
+
+
+def tell_episodes(
+    state: QueueState, actions: Iterable[Action], blocks: dict[str, Reason], now_sec: float
+) -> list[Action]:
+    """Begin and end episodes as the step that was just planned has it."""
+    for action in actions:
+        if isinstance(action, Log) and action.event == "start":
+            _close(state, str(action.fields["lane"]))
+    told: list[Action] = []
+    for name, lane in state.lanes.items():
+        told += _tell(state, lane, blocks.get(name), now_sec)
+    return told
+
+
+def _close(state: QueueState, name: str) -> None:
+    """End an episode by a start; the next start needs a look of its own."""
+    if lane := state.lanes.get(name):
+        lane.episode, lane.looked_sec = None, 0.0
+
+
+def _tell(state: QueueState, lane: LaneState, block: Reason | None, now_sec: float) -> list[Action]:
+    owner, episode = lane.foreign, lane.episode
+    if owner and block and block.code is Code.FOREIGN:
+        if episode and episode.owner == owner:
+            return []
+        ended = _end(lane, "another one uses it now") if episode else []
+        return [*ended, _begin(state, lane, owner, now_sec)]
+    over = episode and _over(lane, block)
+    return _end(lane, over) if over else []
+
+
+def _begin(state: QueueState, lane: LaneState, owner: Owner, now_sec: float) -> Log:
+    state.episodes += 1
+    lane.episode = Episode(f"{int(now_sec * 1e6):x}-{state.episodes}", owner)
+    fields: dict[str, object] = {
+        "lane": lane.lane.name,
+        "pid": owner.pid,
+        "ppid": owner.ppid,
+        "cmd": owner.comm,
+        "unit": owner.unit,
+        "note": owner.note,
+        "episode": lane.episode.id,
+    }
+    return Log("gpu-wait", lane.line.head() or "-", fields)
+
+
+def _over(lane: LaneState, block: Reason | None) -> str:
+    """Say why an episode is over; empty while it is not, or while that is not sure."""
+    if lane.occupants or lane.is_looking or (block and block.code in HOLDING):
+        return ""
+    if block and block.code is Code.PAUSED:
+        return "the lane is paused"
+    if not len(lane.line):
+        return "no job waits for the lane any more"
+    return "" if lane.foreign else "it is gone"
+
+
+def _end(lane: LaneState, why: str) -> list[Action]:
+    episode, lane.episode = lane.episode, None
+    assert episode is not None, "an episode that did not begin can't end"
+    fields: dict[str, object] = {
+        "lane": lane.lane.name,
+        "pid": episode.owner.pid,
+        "why": why,
+        "episode": episode.id,
+    }
+    return [Log("gpu-wait-end", "-", fields)]
