@@ -21,6 +21,7 @@ from sdqueue.bus.systemd import Systemd, reaction
 from sdqueue.controller.asking import ask, check_properties
 from sdqueue.controller.blockers import find_blocker
 from sdqueue.controller.hooks import Hooks
+from sdqueue.controller.owner_watch import OwnerWatch
 from sdqueue.controller.places import Places, end_of
 from sdqueue.controller.units import Run, run_end
 from sdqueue.core import actions as act
@@ -73,6 +74,7 @@ class Runner:
         self.systemd: Systemd | None = None
         self.runs: dict[str, Run] = {}
         self.hooks = Hooks(shell.post)
+        self.owners = OwnerWatch(shell.post, shell.spawn, self._own_units)
         self._starting: set[str] = set()
         self._collecting: set[str] = set()
 
@@ -261,6 +263,14 @@ class Runner:
             await asyncio.sleep(RETRY_SEC)
             self._shell.recheck()
 
+    async def look(self, action: act.Look) -> None:
+        """Look who uses a lane without being ours."""
+        if lane := self.state.lanes.get(action.lane):
+            await self.owners.look(lane.lane)
+
+    def _own_units(self) -> set[str]:
+        return {unit for lane in self.state.lanes.values() for unit in lane.occupants}
+
     async def hook(self, action: act.Hook) -> None:
         """Start a unit because a job has ended."""
         await self.hooks.start(self.systemd, action)
@@ -402,4 +412,5 @@ ACTIONS: dict[type, Callable[[Runner, Any], Coroutine[object, object, None]]] = 
     act.StopUnit: Runner.stop_unit,
     act.Relook: Runner.relook,
     act.Hook: Runner.hook,
+    act.Look: Runner.look,
 }
