@@ -1,9 +1,9 @@
 """sdqueue beside its peers: jobs per second at one slot, and what each loses to kill -9.
 
-Each queue is given JOBS small jobs at once, and timed from the first submission to the last end. The
-peers come from Debian's packages (task-spooler, nq) and from systemd (systemd-run --wait). Then the
-daemon (nq: its waiting processes) is killed with -9 while the first of LOSS jobs runs, started again
-where that is possible, and the jobs that were done in the end are counted.
+Each queue is given JOBS small jobs at once, and timed from the first submission to the last end.
+The peers come from Debian's packages (task-spooler, nq) and from systemd (systemd-run --wait). Then
+the daemon (nq: its waiting processes) is killed with -9 while the first of LOSS jobs runs, started
+again where that is possible, and the jobs that were done in the end are counted.
 """
 
 import os

@@ -162,6 +162,8 @@ def test_systemctl_stop_parks_the_job_and_spends_nothing(queue: Queue) -> None:
 
 
 def test_what_pid_1_refuses_waits_and_names_who_is_in_the_way(queue: Queue) -> None:
+    queue.put("0-gpu-first", "true")
+    queue.wait("0-gpu-first", "done")  # so that the lanes' targets are there
     stranger = ["systemd-run", "--user", "--no-block", "--unit=stranger", "--property=Type=oneshot"]
     stranger += ["--property=Requires=sdqueue-lane-gpu.target"]
     stranger += ["--property=After=sdqueue-lane-gpu.target", "sleep", "1000"]
