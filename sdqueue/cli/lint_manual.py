@@ -158,8 +158,9 @@ names. Where there is nothing, the generators for
 .I /etc/fstab
 and for login prompts are emulated if the box has them; others are named as \(lqnot known\(rq if
 they may write something. Services that start on a message bus request, or that a program starts,
-are not part of the boot. Where a target's order hangs on which of two units systemd happens to load first, and where a
-file names a unit that the box does not have, that is said, as \(lqnot known\(rq.
+are not part of the boot. Where a target's order hangs on which of two units systemd happens to load
+first, and where a file names a unit that the box does not have, that is said, as \(lqnot
+known\(rq.
 .PP
 The odds are those of a simulation with a fixed seed: the same files give the same numbers. Whether
 there is a cycle, and whether it is fatal, is not simulated but decided.

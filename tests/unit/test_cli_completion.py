@@ -83,8 +83,9 @@ def test_bash_completes_through_its_script(cli: Cli, tmp_path: Path) -> None:
     script = cli.here("completion", "bash").out
     ask = f"""{script}
 compopt() {{ echo compopt "$@"; }}
-COMP_WORDS=(sdqueue --user submit --lane = n); COMP_CWORD=5; _sdqueue; printf '%s\\n' "${{COMPREPLY[@]}}"
-COMP_WORDS=(sdqueue --user show it); COMP_CWORD=3; _sdqueue; printf '%s\\n' "${{COMPREPLY[@]}}"
+answers() {{ _sdqueue; printf '%s\\n' "${{COMPREPLY[@]}}"; }}
+COMP_WORDS=(sdqueue --user submit --lane = n); COMP_CWORD=5; answers
+COMP_WORDS=(sdqueue --user show it); COMP_CWORD=3; answers
 COMP_WORDS=(sdqueue check ''); COMP_CWORD=2; _sdqueue; echo "${{#COMPREPLY[@]}}"
 """
     env = cli.env | {"PATH": f"{program.parent}:{cli.env['PATH']}"}
