@@ -1,0 +1,109 @@
+"""Installed on a booted machine and rebooted under load: up each time, and nothing is lost."""
+
+import json
+import os
+
+import pytest
+
+from tests.harness.container import Container
+from tests.harness.waiting import eventually
+
+REBOOTS = 10 if os.environ.get("SDQUEUE_SOAK") else 2
+TELEMETRY = """\
+[Unit]
+After=multi-user.target
+[Service]
+ExecStart=/bin/sleep infinity
+[Install]
+WantedBy=multi-user.target
+"""
+JOBS = TELEMETRY.replace("After=multi-user.target", "After=a9-telemetry.service")
+
+
+def states(container: Container) -> dict[str, str]:
+    rows = json.loads(container.run(["sdqueue", "list", "--json=short"]).stdout)
+    return {row["name"]: row["state"] for row in rows}
+
+
+def count(container: Container, job: str, event: str) -> int:
+    lines = container.run(["sdqueue", "events", "-n", "all", "--json=short", job]).stdout
+    return [each["event"] for each in json.loads(lines)].count(event)
+
+
+def install(container: Container) -> None:
+    done = container.run(["sdqueue", "install"], check=False)
+    said = container.run(["journalctl", "-u", "sdqueue.service", "-n", "40"], check=False).stdout
+    assert done.returncode == 0, done.stdout + done.stderr + said
+
+
+def submit(container: Container, name: str, *command: str) -> None:
+    container.run(["sdqueue", "submit", f"--name={name}", "--", *command])
+
+
+def assert_up(container: Container) -> None:
+    """Hold that all that boot should start was started, and that the queue answers."""
+    assert container.run(["systemctl", "is-system-running"], check=False).stdout == "running\n"
+    assert container.show("sdqueue.service", "ActiveState") == "active"
+    assert container.show("sdqueue.service", "NRestarts") == "0"
+    for lane in ("cpu", "gpu", "net"):
+        source = container.show(f"sdqueue-lane-{lane}.target", "FragmentPath")
+        assert source == f"/run/systemd/generator/sdqueue-lane-{lane}.target"
+    container.run(["busctl", "status", "org.sdqueue1"])
+    container.run(["sdqueue", "plan"])
+
+
+def test_the_queue_is_up_after_each_reboot_and_recovers_its_jobs(container: Container) -> None:
+    config = container.root / "etc/sdqueue/sdqueue.toml"
+    config.parent.mkdir()
+    config.write_text("interrupted_max = 1000\n")
+    install(container)
+    assert_up(container)
+    submit(container, "1-gpu-long", "sh", "-c", "until test -e /srv/go; do sleep 0.2; done")
+    submit(container, "2-gpu-next", "touch", "/srv/next")
+    submit(container, "3-net-next", "touch", "/srv/net")
+    eventually(lambda: states(container)["1-gpu-long"] == "running", "the job runs")
+    for reboot in range(1, REBOOTS + 1):
+        if reboot % 2:
+            container.power_cut()
+        else:
+            container.reboot()
+        assert_up(container)
+        eventually(lambda: states(container)["1-gpu-long"] == "running", "the job runs again")
+        assert count(container, "1-gpu-long", "recovered") == reboot
+        assert states(container)["2-gpu-next"] == "queued"
+    (container.root / "srv/go").touch()
+    container.run(["sdqueue", "wait", "--all"])
+    assert set(states(container).values()) == {"done"}
+    assert count(container, "1-gpu-long", "done") == 1
+
+
+def test_beside_the_classic_loop_install_refuses_and_writes_nothing(container: Container) -> None:
+    units = container.root / "etc/systemd/system"
+    (units / "a9-telemetry.service").write_text(TELEMETRY)
+    (units / "a9-jobs.service").write_text(JOBS)
+    container.run(["systemctl", "daemon-reload"])
+    container.run(["systemctl", "enable", "a9-telemetry.service", "a9-jobs.service"])
+    done = container.run(["sdqueue", "install"], check=False)
+    assert done.returncode == 1
+    assert "error[ordering-cycle]" in done.stderr
+    assert "a9-telemetry.service:2" in done.stderr
+    assert container.show("sdqueue.service", "LoadState") == "not-found"
+
+
+@pytest.mark.parametrize("container", [("257", "unified")], indirect=True, ids=["257"])
+def test_everybody_may_look_and_root_alone_may_change(container: Container) -> None:
+    install(container)
+    container.add_user("anna")
+    submit(container, "1-cpu-long", "sleep", "infinity")
+    eventually(lambda: states(container)["1-cpu-long"] == "running", "the job runs")
+    call = ["busctl", "--system", "call", "org.sdqueue1", "/org/sdqueue1", "org.sdqueue1.Manager"]
+    looked = container.run([*call, "Why", "s", "1-cpu-long"], user="anna")
+    assert "it runs" in looked.stdout
+    for request in (("CancelJob", "s", "1-cpu-long"), ("PauseLane", "sb", "cpu", "true")):
+        done = container.run([*call, *request], user="anna", check=False)
+        assert done.returncode != 0
+        assert "Access denied" in done.stderr or "rejected" in done.stderr
+    container.run(["sdqueue", "uninstall"])
+    assert container.show("sdqueue-job-1-cpu-long.service", "ActiveState") == "activating"
+    assert container.show("sdqueue.service", "LoadState") == "not-found"
+    assert (container.root / "var/lib/sdqueue/running/1-cpu-long.job").exists()
