@@ -10,6 +10,8 @@ and the tests on real systemd walk the same list. Why each property is as it is:
 - ExecStopPost= is the witness: the unit writes its own end down, whoever is alive to read it.
 - TimeoutStartUSec= is the wall clock, since RuntimeMaxSec= does nothing for a oneshot. Each Exec
   line has its own, so DONE_IF's limit is the same figure, counted anew.
+- In system mode ENV of another user's file is not in Environment=: what root runs in the unit would
+  have it too, and LD_PRELOAD makes a user root. env(1) gives it to the job's own commands.
 """
 
 from collections.abc import Sequence
@@ -28,6 +30,7 @@ WHOLE = ': >"$0"'
 stopped, and whose process then exits 0, has a witness of success too."""
 
 SHELL = "/bin/bash"
+ENV = "/usr/bin/env"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +57,7 @@ class RunContext:
 
 def job_properties(spec: JobSpec, lane: Lane, run: RunContext) -> list[Property]:
     """Give the properties of a job's unit."""
-    argv = [*spec.interpreter, run.script_file]
+    argv = [*_own_env(spec, run), *spec.interpreter, run.script_file]
     return [
         *lane_properties(lane, system=run.system),
         ("Description", "s", _description(spec, run)),
@@ -68,7 +71,7 @@ def job_properties(spec: JobSpec, lane: Lane, run: RunContext) -> list[Property]
         *_limits(spec),
         *_owner(run),
         ("ExecStart", "a(sasb)", [command(argv)]),
-        *_done_if(spec),
+        *_done_if(spec, run),
         ("ExecStopEx", "a(sasas)", [_written(run, WHOLE, run.whole_file)]),
         ("ExecStopPostEx", "a(sasas)", [_written(run, WITNESS, run.witness_file)]),
     ]
@@ -109,10 +112,19 @@ def shell_command(text: str, *arguments: str) -> tuple[str, list[str], bool]:
     return command([SHELL, "-c", text, *arguments])
 
 
-def _done_if(spec: JobSpec) -> list[Property]:
+def _own_env(spec: JobSpec, run: RunContext) -> list[str]:
+    """Give the words before a command of the job, where the unit's environment is not the job's."""
+    if not (run.user and spec.env):
+        return []
+    ours = _queue_env(spec, run)
+    return [ENV, *(f"{key}={value}" for key, value in spec.env if key not in ours)]
+
+
+def _done_if(spec: JobSpec, run: RunContext) -> list[Property]:
     if not spec.done_if:
         return []
-    return [("ExecStartPost", "a(sasb)", [shell_command(spec.done_if)])]
+    argv = [*_own_env(spec, run), SHELL, "-c", spec.done_if]
+    return [("ExecStartPost", "a(sasb)", [command(argv)])]
 
 
 def _written(run: RunContext, text: str, file: str) -> tuple[str, list[str], list[str]]:
@@ -135,7 +147,12 @@ def _log_fields(spec: JobSpec, run: RunContext) -> list[bytes]:
 
 
 def _environment(spec: JobSpec, run: RunContext) -> list[str]:
-    own = {
+    theirs = () if run.user else spec.env
+    return [f"{key}={value}" for key, value in (*theirs, *_queue_env(spec, run).items())]
+
+
+def _queue_env(spec: JobSpec, run: RunContext) -> dict[str, str]:
+    return {
         "SDQUEUE_JOB": spec.name,
         "SDQUEUE_LANE": spec.lane,
         "SDQUEUE_ATTEMPT": str(run.attempt),
@@ -143,7 +160,6 @@ def _environment(spec: JobSpec, run: RunContext) -> list[str]:
         "SDQUEUE_BOOT": run.boot,
         "STATE_DIRECTORY": run.state_dir,
     }
-    return [f"{key}={value}" for key, value in (*spec.env, *own.items())]
 
 
 def _limits(spec: JobSpec) -> list[Property]:

@@ -1,5 +1,7 @@
 """The properties of a job's unit, as a literal list for a few jobs, in both modes."""
 
+from dataclasses import replace
+
 import pytest
 
 from sdqueue.core.spec import DEFAULT_LANES, INFINITY_USEC, JobSpec, Lane
@@ -134,8 +136,6 @@ EXPECTED_FULL: list[Property] = [
         "Environment",
         "as",
         [
-            "A=1 2",
-            "SDQUEUE_JOB=forged",
             "SDQUEUE_JOB=7-net-$x",
             "SDQUEUE_LANE=net",
             "SDQUEUE_ATTEMPT=2",
@@ -151,12 +151,24 @@ EXPECTED_FULL: list[Property] = [
     (
         "ExecStart",
         "a(sasb)",
-        [("/usr/bin/env", ["/usr/bin/env", "python3", "/q/runs/$$/script"], False)],
+        [
+            (
+                "/usr/bin/env",
+                ["/usr/bin/env", "A=1 2", "/usr/bin/env", "python3", "/q/runs/$$/script"],
+                False,
+            )
+        ],
     ),
     (
         "ExecStartPost",
         "a(sasb)",
-        [("/bin/bash", ["/bin/bash", "-c", 'test "$$(wc -l <a)" = 3'], False)],
+        [
+            (
+                "/usr/bin/env",
+                ["/usr/bin/env", "A=1 2", "/bin/bash", "-c", 'test "$$(wc -l <a)" = 3'],
+                False,
+            )
+        ],
     ),
     (
         "ExecStopEx",
@@ -178,6 +190,30 @@ def test_a_plain_job_of_a_user() -> None:
 def test_a_job_with_everything_on_the_system() -> None:
     run = context(script_file="/q/runs/$/script", user="1000", system=True)
     assert job_properties(FULL, LANES["net"], run) == EXPECTED_FULL
+
+
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_DEBUG_OUTPUT", "GCONV_PATH"])
+def test_what_root_runs_in_a_user_s_unit_has_nothing_of_the_user_s_environment(name: str) -> None:
+    spec = replace(PLAIN, uid=1000, env=((name, "/home/u/evil"),), done_if="true")
+    found = {
+        key: value
+        for key, _, value in job_properties(spec, LANES["gpu"], context(user="1000", system=True))
+    }
+    assert not [line for line in found["Environment"] if line.startswith(name)]  # type: ignore[attr-defined]
+    for key in ("ExecStart", "ExecStartPost"):
+        assert f"{name}=/home/u/evil" in str(found[key])
+    for key in ("ExecStopEx", "ExecStopPostEx"):
+        assert name not in str(found[key])
+
+
+@pytest.mark.parametrize("user", [{}, {"system": True}])
+def test_a_job_of_the_queue_s_own_user_has_its_environment_from_the_unit(
+    user: dict[str, bool],
+) -> None:
+    spec = replace(PLAIN, env=(("A", "1"),))
+    found = {key: value for key, _, value in job_properties(spec, LANES["gpu"], context(**user))}
+    assert found["Environment"][0] == "A=1"  # type: ignore[index]
+    assert "/usr/bin/env" not in str(found["ExecStart"])
 
 
 def test_every_property_is_known_and_has_its_signature() -> None:
