@@ -47,11 +47,8 @@ class Settling:
             program=args.program,
         )
         self.dry = bool(args.dry_run)
-
-    @property
-    def speaks(self) -> bool:
-        """Whether there is a manager to speak to."""
-        return not self.target.root
+        # Also `--root=/` is a package being built or an image, with no manager to speak to.
+        self.speaks = not args.root
 
     def tell(self, what: str, about: str) -> bool:
         """Say a step; return whether to do it."""
