@@ -206,7 +206,7 @@ def _interpreter(reader: _Reader, line: bytes) -> tuple[str, ...]:
     argv = interpreter_argv(line)
     if not argv[0].startswith("/") or any("\0" in word for word in argv):
         reader.say(1, f"the interpreter {shown(argv[0])} must be an absolute path")
-    elif any(not word.isascii() and "\udc80" <= max(word) <= "\udcff" for word in argv):
+    elif any("\udc80" <= character <= "\udcff" for word in argv for character in word):
         reader.say(1, "the interpreter's path is not valid UTF-8")
     return argv
 

@@ -29,6 +29,8 @@ UNIT_SUFFIXES = (
 )
 _IDENTIFIER = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 _UNIT_CHARACTERS = _IDENTIFIER | frozenset(":.-@\\%")
+# Of these the unit makes the line in which it says how it ended; ENV would forge that.
+_SYSTEMDS = ("SERVICE_RESULT", "EXIT_CODE", "EXIT_STATUS", "INVOCATION_ID")
 _SECRETS = ("TOKEN", "SECRET", "PASSW", "CREDENTIAL", "API_KEY", "APIKEY", "PRIVATE_KEY")
 
 
@@ -129,15 +131,16 @@ def read_command(text: str) -> str:
 
 
 def read_text(text: str) -> str:
-    return unquoted(text.strip())
+    value = unquoted(text.strip())
+    if "\0" in value:
+        raise ValueError("it has a NUL in it")
+    return value
 
 
 def read_directory(text: str) -> str:
     directory = read_text(text)
     if not directory.startswith(("/", "~/")) and directory != "~":
         raise ValueError(f"{shown(directory)} must begin with '/' or '~/'")
-    if "\0" in directory:
-        raise ValueError("it has a NUL in it")
     return directory
 
 
@@ -243,10 +246,9 @@ def read_environment(text: str) -> tuple[tuple[str, str], ...]:
         raise ValueError(f"{shown(name)} is no name of an environment variable")
     if name.startswith("SDQUEUE_"):
         raise ValueError(f"{name} is set by the queue itself")
-    value = read_text(value)
-    if "\0" in value:
-        raise ValueError("it has a NUL in it")
-    return ((name, value),)
+    if name in _SYSTEMDS:
+        raise ValueError(f"{name} is set by systemd itself")
+    return ((name, read_text(value)),)
 
 
 def write_environment(pairs: tuple[tuple[str, str], ...]) -> str:

@@ -164,6 +164,9 @@ def test_without_a_lane_the_name_s_second_word_is_it() -> None:
         (b"# ON_SUCCESS: ../x.service", "2: error: ON_SUCCESS: '../x.service' is no name"),
         (b"# ENV: A", "2: error: ENV: 'A' has no '='"),
         (b"# ENV: 1A=2", "2: error: ENV: '1A' is no name of an environment variable"),
+        (b"# ENV: EXIT_STATUS=0", "2: error: ENV: EXIT_STATUS is set by systemd itself"),
+        (b'# DESCRIPTION: "a\\x00b"', "2: error: DESCRIPTION: it has a NUL in it"),
+        (b'# MEMORY: size("/a\\x00b")', "2: error: MEMORY: it has a NUL in it"),
         (b"# ENV: SDQUEUE_JOB=x", "2: error: ENV: SDQUEUE_JOB is set by the queue itself"),
         (b"# NOT_BEFORE: later", "2: error: NOT_BEFORE: 'later' is no point in time"),
         (b"\n# RETRIES: 9", "3: warning: RETRIES does not count: the header ended in line 1"),
@@ -184,6 +187,7 @@ def test_whole_file_troubles() -> None:
     assert "empty" in said(b"")
     assert "longer than 64 KiB" in said(b"# x\n" * 20_000)
     assert "absolute path" in said(b"#!python3\nprint()\n")
+    assert "path is not valid UTF-8" in said("#!/bin/\U0001f600".encode() + b"\xff\n")
     assert "can't be a job's name: it has only digits" in said(b"# LANE: cpu\n", "123")
 
 
