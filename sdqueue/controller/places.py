@@ -152,11 +152,12 @@ class Places:
             return Seen(name, None)
         if isinstance(read, Problem):
             return Seen(name, JobState.QUEUED, (0,), None, str(read))
-        identity = (read.ino, read.mtime_ns, read.size_bytes)
+        identity = (read.ino, read.mtime_ns, read.size_bytes, read.uid)
         if identity == known:
             return Seen(name, JobState.QUEUED, identity, is_same=True)
         spec, problem = self._parse(name, "queue", read)
-        memory = self._memory(name, read.ino)
+        # A bad name may be too long for a file of its own in meta/.
+        memory = self._memory(name, read.ino) if spec else FORGET
         return Seen(name, JobState.QUEUED, identity, spec, problem, memory)
 
     def _look_running(self, name: str) -> Seen:
@@ -213,7 +214,8 @@ class Places:
             return self._finish_move(spec.name)
         self._drop_unbegun(spec.name)
         owner = self._owner(spec)
-        run = runs.create_run(self.spool, spec.name, "queue", owner=owner)
+        uid = spec.uid if self.system else None
+        run = runs.create_run(self.spool, spec.name, "queue", uid=uid, owner=owner)
         try:
             runs.work_dir(self.spool, spec.name, owner=owner)
             record = self._record(spec, memory, run.number)

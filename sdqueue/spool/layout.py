@@ -107,6 +107,7 @@ def open_spool(spool: Spool) -> Spool:
 def _make_root(spool: Spool) -> None:
     with telling("make the spool", spool.root):
         _make_dir(spool.root, spool.mode_of(""))
+        os.chmod(spool.root, spool.mode_of(""))
 
 
 def _make_dir(directory: str, mode: int) -> None:
@@ -120,6 +121,12 @@ def _make_dir(directory: str, mode: int) -> None:
         if not os.path.isdir(directory):
             raise
     sync_dir(above)
+
+
+def make_dir(directory: str, mode: int) -> None:
+    """Make a directory of just that mode: a umask of root's would shut other users' jobs out."""
+    os.mkdir(directory, mode)
+    os.chmod(directory, mode)
 
 
 def _check_owner(spool: Spool) -> None:
@@ -139,7 +146,7 @@ def ensure(spool: Spool) -> tuple[str, ...]:
         path = f"{spool.root}/{name}"
         with telling("make the directory", path):
             try:
-                os.mkdir(path, spool.mode_of(name))
+                make_dir(path, spool.mode_of(name))
             except FileExistsError:
                 if os.path.isdir(path):
                     continue

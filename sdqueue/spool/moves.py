@@ -27,7 +27,7 @@ def rename(spool: Spool, name: str, source: str, target: str) -> str | None:
     """Move as `move` does, but leave it to `sync_move` to make that durable."""
     old, new = spool.job_file(source, name), spool.job_file(target, name)
     with telling("move the job to", new):
-        kept = _set_aside(new, needed=os.path.lexists(old))
+        kept = set_aside(new) if os.path.lexists(old) else None
         try:
             os.rename(old, new)
         except FileNotFoundError:
@@ -45,9 +45,9 @@ def sync_move(spool: Spool, source: str, target: str) -> None:
             sync_dir(directory)
 
 
-def _set_aside(file: str, *, needed: bool) -> str | None:
+def set_aside(file: str) -> str | None:
     """Rename a file that is in the way; return its new name without the directory, or None."""
-    if not needed or not os.path.lexists(file):
+    if not os.path.lexists(file):
         return None
     number = 1
     while os.path.lexists(f"{file}.~{number}~"):

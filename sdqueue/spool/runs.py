@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from sdqueue.jobtext import HEADER_MAX_BYTES, snapshot_of
 from sdqueue.spool.files import discard, read_small, replace, sync_dir, telling, write_new
-from sdqueue.spool.layout import Spool
+from sdqueue.spool.layout import Spool, make_dir
+from sdqueue.spool.moves import set_aside
 from sdqueue.spool.scan import JOB_MAX_BYTES, read_job
 from sdqueue.words.errors import NoSuchJob, SpoolError
 from sdqueue.words.problem import Problem
@@ -46,17 +47,21 @@ class Witness(NamedTuple):
     boot_id: str
 
 
-def create_run(spool: Spool, job: str, state: str, *, owner: Owner | None = None) -> Run:
+def create_run(
+    spool: Spool, job: str, state: str, *, uid: int | None = None, owner: Owner | None = None
+) -> Run:
     """Make the directory of the job's next run, with a snapshot of its file in `state`.
 
     Nothing is synced: after a power cut the run is done again. Raises NoSuchJob if the file has
-    gone, SpoolError if it can't be read.
+    gone or is not of user `uid`, SpoolError if it can't be read.
     """
     found = read_job(spool, state, job, limit=JOB_MAX_BYTES)
     if found is None:
         raise NoSuchJob(f"{job} is not in {state}/ any more: somebody moved it.")
     if isinstance(found, Problem):
         raise SpoolError(f"{found.file} {found.message}.")
+    if uid not in (None, found.uid):
+        raise NoSuchJob(f"{job} in {state}/ belongs to uid {found.uid} now: it is another file.")
     number, directory = _next_run_dir(spool, job)
     script = f"{directory}/{SCRIPT}"
     with telling("write", script):
@@ -68,13 +73,13 @@ def _next_run_dir(spool: Spool, job: str) -> tuple[int, str]:
     parent = spool.runs_dir(job)
     with telling("make a run directory in", parent):
         try:
-            os.mkdir(parent, spool.mode_of("runs"))
+            make_dir(parent, spool.mode_of("runs"))
         except FileExistsError:
             pass
         number = max(runs(spool, job), default=0) + 1
         while True:
             try:
-                os.mkdir(f"{parent}/{number}", spool.mode_of("runs"))
+                make_dir(f"{parent}/{number}", spool.mode_of("runs"))
             except FileExistsError:
                 number += 1
             else:
@@ -110,7 +115,7 @@ def ensure_run_dir(spool: Spool, job: str, number: int) -> None:
     for directory in (spool.runs_dir(job), spool.run_dir(job, number)):
         with telling("make the directory", directory):
             try:
-                os.mkdir(directory, spool.mode_of("runs"))
+                make_dir(directory, spool.mode_of("runs"))
             except FileExistsError:
                 continue
 
@@ -121,7 +126,7 @@ def write_record(
     """Write run.json; with `durable` it and the directories above it are on disk at the return."""
     directory = spool.run_dir(job, number)
     data = json.dumps(record, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
-    # Readable for the job's owner, to whom the directory belongs and the file does not.
+    # Readable for the job's owner, to whom neither the file nor its directory belongs.
     replace(f"{directory}/{RECORD}", data, spool.aside_dir, mode=0o644, sync=durable)
     if durable:
         with telling("sync", directory):
@@ -176,9 +181,15 @@ def parse_witness(data: bytes) -> Witness | None:
 
 
 def work_dir(spool: Spool, job: str, *, owner: Owner | None = None) -> str:
-    """Return the job's own directory, made where it is missing and kept across attempts."""
+    """Return the job's own directory, made where it is missing and kept across attempts.
+
+    In system mode a job has nothing of another user's job of its name, who could lead it elsewhere
+    by links: what that one left is kept beside.
+    """
     directory = spool.work_dir(job)
     with telling("make the directory", directory):
+        if spool.system:
+            _keep_from(directory, owner[0] if owner else os.geteuid())
         try:
             os.mkdir(directory, 0o700)
         except FileExistsError:
@@ -186,6 +197,16 @@ def work_dir(spool: Spool, job: str, *, owner: Owner | None = None) -> str:
         if owner is not None:
             os.chown(directory, *owner, follow_symlinks=False)
     return directory
+
+
+def _keep_from(directory: str, uid: int) -> None:
+    """Rename a directory that is another user's."""
+    try:
+        if os.lstat(directory).st_uid == uid:
+            return
+    except FileNotFoundError:
+        return
+    set_aside(directory)
 
 
 def forget_runs(spool: Spool, job: str) -> None:

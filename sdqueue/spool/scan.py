@@ -26,6 +26,12 @@ _KINDS = (
 )
 
 
+NO_LINKS = (
+    "is a symbolic link, and the machine's queue follows none: who may change what it points to"
+    " could choose what runs as whom; put the file itself there"
+)
+
+
 class Entry(NamedTuple):
     """A job file as its directory shows it. With a `problem` it is no job that can run.
 
@@ -76,6 +82,8 @@ def _entry(spool: Spool, state: str, entry: "os.DirEntry[str]") -> Entry | None:
         # Not entry.stat(follow_symlinks=True): that would cost a second call for plain files.
         status = entry.stat(follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
+            if spool.system:
+                return _bad(name, state, NO_LINKS, status.st_ino)
             status = os.stat(entry.path)
     except FileNotFoundError:
         if not entry.is_symlink():
@@ -123,8 +131,11 @@ def read_job(
     shown_file = f"{state}/{name}{SUFFIX}"
     try:
         # O_NONBLOCK: opening a FIFO must not wait for a writer.
-        fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        links = os.O_NOFOLLOW if spool.system else 0
+        fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | links)
     except OSError as error:
+        if spool.system and os.path.islink(file):
+            return Problem(shown_file, 0, NO_LINKS)
         return _unopened(error, file, shown_file)
     try:
         status = os.fstat(fd)

@@ -182,6 +182,16 @@ def test_a_symbolic_link_is_followed(spool: Spool, tmp_path: Path) -> None:
     assert got.data == DATA
 
 
+def test_the_machine_s_queue_follows_no_link_to_what_a_user_may_exchange(tmp_path: Path) -> None:
+    spool = open_spool(Spool(str(tmp_path / "machine"), system=True))
+    (tmp_path / "real").write_bytes(DATA)
+    os.symlink(tmp_path / "real", spool.job_file("queue", "a"))
+    assert "follows none" in str(found(spool)["a"].problem)
+    got = scan.read_job(spool, "queue", "a")
+    assert isinstance(got, Problem)
+    assert "put the file itself there" in got.message
+
+
 def test_bad_names_are_problems_that_can_be_printed(spool: Spool) -> None:
     queue = os.fsencode(spool.state_dir("queue"))
     for name in (b"123.job", b"\xff.job", b"a\nb.job", b".job"):

@@ -69,6 +69,43 @@ def test_in_system_mode_only_root_writes_beside_a_job_s_own_script_and_directory
         assert (status.st_uid, status.st_mode & 0o777) == (uid, mode), path
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_no_umask_of_root_shuts_other_users_jobs_out(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        spool = open_spool(Spool(str(tmp_path / "s"), system=True))
+        add.add(spool, "a", b"x")
+        run = runs.create_run(spool, "a", "queue")
+    finally:
+        os.umask(before)
+    passed = (spool.root, f"{spool.root}/runs", f"{spool.root}/work", spool.runs_dir("a"))
+    for directory in (*passed, run.directory):
+        assert os.stat(directory).st_mode & 0o777 == 0o711, directory
+    assert os.stat(spool.state_dir("queue")).st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_in_system_mode_no_job_has_the_work_directory_of_another_user(tmp_path: Path) -> None:
+    spool = open_spool(Spool(str(tmp_path / "s"), system=True))
+    hers = runs.work_dir(spool, "a", owner=(1234, 1234))
+    Path(hers, "link").symlink_to("/etc/victim")
+    assert runs.work_dir(spool, "a", owner=(1234, 1234)) == hers
+    assert os.listdir(hers) == ["link"]
+    root_s = runs.work_dir(spool, "a")
+    assert (os.stat(root_s).st_uid, os.listdir(root_s)) == (0, [])
+    assert sorted(os.listdir(f"{spool.root}/work")) == ["a", "a.~1~"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_no_run_of_a_file_that_is_another_user_s_by_now(tmp_path: Path) -> None:
+    spool = open_spool(Spool(str(tmp_path / "s"), system=True))
+    add.add(spool, "a", b"x", owner=(1234, 1234))
+    with pytest.raises(NoSuchJob, match="belongs to uid 1234 now"):
+        runs.create_run(spool, "a", "queue", uid=0)
+    assert runs.runs(spool, "a") == []
+    assert runs.create_run(spool, "a", "queue", uid=1234).number == 1
+
+
 def test_records_read_back(spool: Spool) -> None:
     add.add(spool, "a", b"x")
     runs.create_run(spool, "a", "queue")

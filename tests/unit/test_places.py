@@ -1,0 +1,43 @@
+"""What the controller makes of files in queue/: read, told apart, and never a reason to stop."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sdqueue.controller.places import Places
+from sdqueue.core.model import FORGET, JobState
+from sdqueue.core.spec import Config
+from sdqueue.spool import add
+from sdqueue.spool.layout import Spool, open_spool
+from sdqueue.words.errors import NoSuchJob
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(open_spool(Spool(str(tmp_path / "s"))), Config().lanes)
+
+
+@pytest.mark.parametrize("name", ["x" * 251, "\udcff", "a\nb", "123", "é" * 120])
+def test_a_name_that_no_job_can_have_is_told_and_stops_nothing(places: Places, name: str) -> None:
+    Path(places.spool.job_file("queue", name)).write_bytes(b"# LANE: cpu\ntrue\n")
+    assert places.list_names() == {name: JobState.QUEUED}
+    (seen,) = places.look_queued([name], {})
+    assert (seen.where, seen.spec, seen.memory) == (JobState.QUEUED, None, FORGET)
+    assert "can't be a job's name" in seen.problem
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_file_that_is_given_away_is_another_one(tmp_path: Path) -> None:
+    places = Places(open_spool(Spool(str(tmp_path / "s"), system=True)), Config().lanes)
+    add.add(places.spool, "a", b"# LANE: cpu\ntrue\n")
+    (before,) = places.look_queued(["a"], {})
+    assert before.spec is not None
+    assert places.user_of(before.spec) == ""
+    os.chown(places.spool.job_file("queue", "a"), 65534, 65534)
+    with pytest.raises(NoSuchJob):
+        places.claim(before.spec, before.memory)
+    (after,) = places.look_queued(["a"], {"a": before.identity})
+    assert after.spec is not None
+    assert places.user_of(after.spec) == "65534"
+    assert places.claim(after.spec, after.memory) == 1
