@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING
 from sdqueue import __version__
 from sdqueue.bus.connection import Bus
 from sdqueue.bus.interface import Interface, Method, Property, SignalSpec, args
-from sdqueue.bus.service import Request, Service
+from sdqueue.bus.service import Credentials, Request, Service
 from sdqueue.bus.tree import ObjectTree
 from sdqueue.bus.wire import Variant
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.model import Job, JobState
 from sdqueue.core.view import Row, aside_rows, job_row, lane_row, plan_rows, why
-from sdqueue.words.errors import NoSuchJob, SpoolBusy, SpoolError, UsageError, WrongState
+from sdqueue.words.errors import (
+    NoSuchJob,
+    SdqueueError,
+    SpoolBusy,
+    SpoolError,
+    UsageError,
+    WrongState,
+)
 from sdqueue.words.names import job_name
 
 if TYPE_CHECKING:
@@ -107,10 +114,21 @@ CANCEL_SEC = 20.0
 """How long an answer to a cancel is held back until it is sure; a call waits 25 s by default."""
 
 
+async def _allowed(request: Request, queue: "Controller") -> Credentials:
+    """Say who calls, where it is root or the queue's owner: nobody else changes anything."""
+    who = await request.credentials()
+    if who.uid not in (0, queue.state.uid):
+        raise SdqueueError(
+            f"only root and uid {queue.state.uid}, whose queue this is, may change it;"
+            f" this is uid {who.uid}."
+        )
+    return who
+
+
 async def _cancel(request: Request, queue: "Controller", name: str) -> str:
     """Answer once the cancel is on disk: then a controller after this one knows of it too."""
+    who = await _allowed(request, queue)
     job = _job(queue, name)
-    who = await request.credentials()
     if _can_note(job):
         await asyncio.to_thread(queue.places.note_cancel, job.name, job.run, who.uid)
         queue.post(ev.CancelAsked(job.name, who.uid))
@@ -140,7 +158,8 @@ def _end_of_cancel(queue: "Controller", name: str) -> str:
     raise WrongState(f"{name} is {state or 'not in the queue'} already")
 
 
-def _pause(_request: Request, queue: "Controller", lane: str, paused: bool) -> None:
+async def _pause(request: Request, queue: "Controller", lane: str, paused: bool) -> None:
+    await _allowed(request, queue)
     if lane not in queue.state.lanes:
         lanes = ", ".join(queue.state.lanes)
         raise UsageError(f"there is no lane {lane!r}; the lanes are {lanes}")
