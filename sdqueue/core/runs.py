@@ -41,8 +41,13 @@ def claimed(state: QueueState, job: Job, event: ev.Claimed, now_sec: float) -> l
     """Take note that the file is in running/, and of the number of the run."""
     state.troubles_told.clear()
     job.run, job.since_sec = event.run, now_sec
-    seen, job.reseeded = job.reseeded, None
     # What was seen in queue/ until now may be the file that was claimed, or one put there since.
+    return _look_anew(job)
+
+
+def _look_anew(job: Job) -> list[Action]:
+    """Have a name looked at of which something was seen in queue/ while its job was on its way."""
+    seen, job.reseeded = job.reseeded, None
     return [Relook(job.name)] if seen else []
 
 
@@ -50,11 +55,12 @@ def not_claimed(state: QueueState, job: Job, event: ev.NotClaimed, now_sec: floa
     """Put a job back whose file stayed in queue/; it is tried again after a while."""
     vacate(state, job)
     if event.gone:
-        return [*vanished(state, job), *leave(state, job, now_sec)]
+        return [*vanished(state, job), *leave(state, job, now_sec), *_look_anew(job)]
     if job.cancel_uid is not None:
         return park(state, job, job.cancel_uid)
     detail = "its file could not be moved to running/"
-    return set_aside(state, job, Reason(Code.TROUBLE, detail, "", now_sec + CLAIM_SECONDS))
+    aside = set_aside(state, job, Reason(Code.TROUBLE, detail, "", now_sec + CLAIM_SECONDS))
+    return [*aside, *_look_anew(job)]
 
 
 CLAIM_SECONDS = 5.0
@@ -88,7 +94,7 @@ def refused(state: QueueState, job: Job, event: ev.Refused, now_sec: float) -> l
     job.measured_sec = 0.0
     if job.cancel_uid is not None:
         return park(state, job, job.cancel_uid)
-    return place(state, job, now_sec)
+    return [*place(state, job, now_sec), *_look_anew(job)]
 
 
 def reattached(_state: QueueState, job: Job, event: ev.Reattached, now_sec: float) -> list[Action]:

@@ -365,3 +365,21 @@ def test_a_clock_set_back_between_two_events_is_noticed_at_the_second() -> None:
     queue.wait(-86_400)
     queue.wait(3.1)
     assert queue.state.jobs["a"].phase is Phase.CLAIMING
+
+
+@pytest.mark.parametrize(
+    "event",
+    [ev.NotClaimed("a", gone=True), ev.NotClaimed("a"), ev.Refused("a", Reason(Code.REFUSED))],
+    ids=["gone", "not moved", "refused"],
+)
+def test_a_file_that_came_while_its_job_was_to_start_is_looked_at_when_it_did_not(
+    event: ev.Event,
+) -> None:
+    queue = Queue()
+    assert started(queue.add(job("a"))) == ["a"]
+    queue.add(job("a", priority=5))
+    actions = queue.tell(event)
+    assert only(act.Relook, actions) == [act.Relook("a")]
+    queue.add(job("a", priority=5))
+    assert queue["a"].spec == job("a", priority=5)
+    assert queue["a"].reseeded is None
