@@ -123,6 +123,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(SETTING_UP, "upgrade", "", "put this version in place of the last one; jobs run on"),
     Verb(SETTING_UP, "uninstall", "", "take away what install has put in place; the spool stays"),
+    Verb(SETTING_UP, "doctor", "", "say what is wrong with this box, and what mends it"),
     Verb(SETTING_UP, "daemon", "", "the controller, as sdqueue.service runs it"),
     Verb(SETTING_UP, "completion", "SHELL", "print a shell's completion script", words="shells"),
 )

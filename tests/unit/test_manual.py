@@ -12,6 +12,8 @@ import pytest
 
 from sdqueue.cli import load
 from sdqueue.cli.detail import DETAIL_KEYS
+from sdqueue.cli.doctor import CHECKS
+from sdqueue.cli.doctor.verdict import Verdict
 from sdqueue.cli.exits import EXIT_STATUS
 from sdqueue.cli.options import GLOBAL_GROUP, parser_for
 from sdqueue.cli.overall import Health, Overall
@@ -113,6 +115,14 @@ def test_states_reasons_and_exit_statuses() -> None:
     assert MANUAL.tags["STATES", ""] == list(JobState)
     assert MANUAL.tags["REASONS", ""] == [*CODE_HELP, *CLIENT_CODES]
     assert MANUAL.tags["EXIT STATUS", ""] == list(map(str, EXIT_STATUS))
+
+
+def test_the_checks_of_doctor() -> None:
+    assert MANUAL.tags["CHECKS OF DOCTOR", ""] == list(CHECKS)
+    text = plain((MAN / "sdqueue.1").read_text())
+    missing = [help_ for _, help_ in CHECKS.values() if help_[1:] not in text.replace("\n", " ")]
+    assert missing == []
+    assert all(key in MANUAL.text["CHECKS OF DOCTOR", ""] for key in Verdict._fields)
 
 
 def test_the_keys_of_json() -> None:

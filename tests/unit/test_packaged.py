@@ -75,7 +75,7 @@ def test_units_job_files_and_completion(program: Path, env: dict[str, str], tmp_
     (tmp_path / "1-cpu-a.job").write_text(JOB)
     assert run(program, "check", "1-cpu-a.job", env=env, cwd=tmp_path) == ""
     assert "complete" in run(program, "completion", "bash", env=env)
-    assert run(program, "submit", "--", "true", env=env, cwd=tmp_path) == "001-cpu-true\n"
+    assert run(program, "--user", "submit", "--", "true", env=env, cwd=tmp_path) == "001-cpu-true\n"
 
 
 def test_what_it_installs_works_outside_of_it(
