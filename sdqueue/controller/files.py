@@ -7,6 +7,7 @@ queue is a new listing.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from asyncinotify import Inotify, Mask
 
@@ -104,6 +105,7 @@ class Files:
         """Look at what changes, until a directory is lost."""
         self._is_lost = False
         reader = asyncio.create_task(self._collect(inotify), name="inotify")
+        reader.add_done_callback(lambda _reader: self._lose())
         try:
             while not self._is_lost:
                 await self._something.wait()
@@ -112,15 +114,21 @@ class Files:
                 await self._look(sorted(names), self._places.look)
         finally:
             reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)
+            with suppress(asyncio.CancelledError):
+                await reader
 
     async def _collect(self, inotify: Inotify) -> None:
         async for event in inotify:
             if event.mask & LOST:
-                self._is_lost = True
+                self._lose()
             elif event.name and event.name.name.endswith(SUFFIX):
                 self._changed.add(event.name.name.removesuffix(SUFFIX))
             self._something.set()
+
+    def _lose(self) -> None:
+        """Have everything listed anew: changes were missed, or nobody reads them any more."""
+        self._is_lost = True
+        self._something.set()
 
     async def _look(self, names: list[str], look: Look) -> None:
         for start in range(0, len(names), LOOKS_MAX):
