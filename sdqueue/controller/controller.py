@@ -132,6 +132,7 @@ class Controller:
             ]
             await self._stop.wait()
             self.runner.owners.close()
+            self.runner.inhibitor.close()
             self._say_goodbye()
             await self._drain()
             for task in background:

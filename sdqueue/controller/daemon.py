@@ -66,7 +66,7 @@ async def _run(options: Options, spool: Spool, environ: Mapping[str, str]) -> No
     places.boot = clock.boot_id()
     events = EventLog(spool, clock=clock, max_bytes=config.log_max_bytes)
     controller = Controller(options, config, places, Journal(events), read)
-    controller.post(Noticed(SOURCE, what and f"{what}; {DEFAULTS}"))
+    controller.post(Noticed(SOURCE, what and f"{what}; {DEFAULTS}", is_error=True))
     try:
         await controller.run()
     finally:

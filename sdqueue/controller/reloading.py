@@ -39,7 +39,7 @@ class Reloading:
             notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
             config, problems = await asyncio.to_thread(self._read)
             what = trouble_in(problems) or await self._take(config)
-            self._controller.post(ev.Noticed(SOURCE, what and f"{what}; {KEPT}"))
+            self._controller.post(ev.Noticed(SOURCE, what and f"{what}; {KEPT}", is_error=True))
             notify("READY=1")
 
     async def _take(self, config: Config) -> str:

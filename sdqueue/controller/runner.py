@@ -21,6 +21,7 @@ from sdqueue.bus.systemd import Systemd, reaction
 from sdqueue.controller.asking import ask, check_properties
 from sdqueue.controller.blockers import find_blocker
 from sdqueue.controller.hooks import Hooks
+from sdqueue.controller.inhibitor import Inhibitor
 from sdqueue.controller.owner_watch import OwnerWatch
 from sdqueue.controller.places import Places, end_of
 from sdqueue.controller.units import Run, run_end
@@ -74,6 +75,7 @@ class Runner:
         self.systemd: Systemd | None = None
         self.runs: dict[str, Run] = {}
         self.hooks = Hooks(shell.post)
+        self.inhibitor = Inhibitor(shell.post)
         self.owners = OwnerWatch(shell.post, shell.spawn, self._own_units)
         self._starting: set[str] = set()
         self._collecting: set[str] = set()
@@ -268,6 +270,10 @@ class Runner:
         if lane := self.state.lanes.get(action.lane):
             await self.owners.look(lane.lane)
 
+    async def keep_awake(self, action: act.KeepAwake) -> None:
+        """Keep the box from sleep, or no more."""
+        await self.inhibitor.set(awake=action.awake)
+
     def _own_units(self) -> set[str]:
         return {unit for lane in self.state.lanes.values() for unit in lane.occupants}
 
@@ -413,4 +419,5 @@ ACTIONS: dict[type, Callable[[Runner, Any], Coroutine[object, object, None]]] = 
     act.Relook: Runner.relook,
     act.Hook: Runner.hook,
     act.Look: Runner.look,
+    act.KeepAwake: Runner.keep_awake,
 }

@@ -92,6 +92,13 @@ class Relook:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepAwake:
+    """Keep the box from going to sleep from now on, or no more."""
+
+    awake: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Hook:
     """Start a unit because a job has ended: HookFailed, if it fails or can't be started."""
 
@@ -109,5 +116,17 @@ class Log:
 
 
 Action = (
-    Start | Check | Measure | Look | Verify | Skip | Park | Settle | StopUnit | Relook | Hook | Log
+    Start
+    | Check
+    | Measure
+    | Look
+    | Verify
+    | Skip
+    | Park
+    | Settle
+    | StopUnit
+    | Relook
+    | KeepAwake
+    | Hook
+    | Log
 )

@@ -4,13 +4,13 @@
 before the shell hears of it, so the next step can't start it twice.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sdqueue.core import events as ev
-from sdqueue.core.actions import Action, Check, Log, Look, Measure, Start
+from sdqueue.core.actions import Action, Check, KeepAwake, Log, Look, Measure, Start
 from sdqueue.core.apply import apply
 from sdqueue.core.foreign import tell_episodes
-from sdqueue.core.model import LaneState, Phase, QueueState, Reason
+from sdqueue.core.model import Job, JobState, LaneState, Phase, QueueState, Reason
 from sdqueue.core.placing import announce, occupy, put_back
 from sdqueue.core.plan import Plan, Step, plan
 from sdqueue.words import names
@@ -29,6 +29,7 @@ def step(
         actions.append(taken)
     for name, lane in state.lanes.items():
         actions += _announce_lane(state, lane, planned.blocks.get(name))
+    actions += _keep_awake(state)
     actions += tell_episodes(state, actions, planned.blocks, now_sec)
     return actions, planned
 
@@ -59,6 +60,26 @@ def _commit(state: QueueState, taken: Step, now_sec: float) -> None:
     else:
         first.is_unit_gone = False
         occupy(state, first)
+
+
+def _keep_awake(state: QueueState) -> list[Action]:
+    """Have the box stay awake while a job runs in a lane that asks for it, and no longer."""
+    wanted = any(map(_keeps_awake, _running(state)))
+    if wanted is state.is_awake:
+        return []
+    state.is_awake = wanted
+    return [KeepAwake(wanted)]
+
+
+def _running(state: QueueState) -> Iterator[tuple[LaneState, Job | None]]:
+    for lane in state.lanes.values():
+        for name in lane.occupants.values():
+            yield lane, state.jobs.get(name)
+
+
+def _keeps_awake(running: tuple[LaneState, Job | None]) -> bool:
+    lane, job = running
+    return lane.lane.inhibit_sleep and job is not None and job.state is JobState.RUNNING
 
 
 def _announce_lane(state: QueueState, lane: LaneState, block: Reason | None) -> list[Action]:

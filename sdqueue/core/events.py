@@ -217,10 +217,14 @@ class HookFailed:
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """Something of `source` is not as it should be and stops nothing; None: it is again."""
+    """Something of `source` is not as it should be and stops nothing; None: it is again.
+
+    `is_error`: somebody has to mend it.
+    """
 
     source: str
     what: str | None
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)

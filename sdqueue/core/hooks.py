@@ -50,4 +50,6 @@ def noticed(state: QueueState, event: ev.Noticed, _now_sec: float) -> list[Actio
     if not event.what:
         return []
     state.notices[event.source] = event.what
-    return [Log("error", "-", {"what": event.what})] if event.what != before else []
+    if event.what == before:
+        return []
+    return [Log("error" if event.is_error else "notice", "-", {"what": event.what})]

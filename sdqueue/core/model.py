@@ -263,7 +263,8 @@ class QueueState:
     question at a time, so that an answer can't be taken for another's. `clock_sec` is the time of
     the last step. `troubles_told` are those that were logged since the last claim succeeded.
     `uid` is the spool's owner, who alone moves files in it; `vanished` are names whose file was
-    gone when the queue wanted to move it. `notices` are for `status`, by what they are about.
+    gone when the queue wanted to move it. `is_awake`: the box was asked not to go to sleep.
+    `notices` are for `status`, by what they are about; `hooks_failed` and `episodes` are counts.
     """
 
     config: Config
@@ -278,6 +279,7 @@ class QueueState:
     troubles_told: set[str] = field(default_factory=set)
     uid: int = 0
     vanished: set[str] = field(default_factory=set)
+    is_awake: bool = False
     hooks_failed: int = 0
     episodes: int = 0
     notices: dict[str, str] = field(default_factory=dict)
