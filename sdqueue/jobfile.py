@@ -13,7 +13,7 @@ from typing import Any
 from sdqueue.core.spec import DiskNeed, JobSpec, Lane, MemoryNeed
 from sdqueue.jobkeys import BY_NAME, KEYS, Key
 from sdqueue.jobtext import HEADER_MAX_BYTES, interpreter_argv, read_header, stray_lines
-from sdqueue.words.names import did_you_mean, job_name_fault, second_word, shown
+from sdqueue.words.names import did_you_mean, has_noncharacter, job_name_fault, second_word, shown
 from sdqueue.words.problem import Problem, Severity
 
 # Words in capitals that people put before a remark: no key was meant.
@@ -83,6 +83,8 @@ class _Reader:
             text = raw_value.decode("utf-8")
             if not text.isprintable() and _CONTROL.intersection(text):
                 raise ValueError("it has a control character in it")
+            if has_noncharacter(text):
+                raise ValueError("it has a code point in it that is no character")
             value = key.value(text, now_sec=self.now_sec, zone=self.zone)
         except UnicodeDecodeError:
             self.say(line, f"{key.name}: it is not valid UTF-8")
@@ -208,6 +210,8 @@ def _interpreter(reader: _Reader, line: bytes) -> tuple[str, ...]:
         reader.say(1, f"the interpreter {shown(argv[0])} must be an absolute path")
     elif any("\udc80" <= character <= "\udcff" for word in argv for character in word):
         reader.say(1, "the interpreter's path is not valid UTF-8")
+    elif any(map(has_noncharacter, argv)):
+        reader.say(1, "the interpreter's path has a code point in it that is no character")
     return argv
 
 

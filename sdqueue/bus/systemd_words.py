@@ -40,6 +40,10 @@ REFUSALS: Mapping[str, Reaction] = {
     # The request is malformed: a property that is unknown there, or a value that it won't have.
     "org.freedesktop.DBus.Error.InvalidArgs": "invalid",
     "org.freedesktop.DBus.Error.PropertyReadOnly": "invalid",
+    "org.freedesktop.DBus.Error.InconsistentMessage": "invalid",
+    "System.Error.EBADMSG": "invalid",
+    "System.Error.E2BIG": "invalid",
+    "System.Error.ENAMETOOLONG": "invalid",
     "System.Error.ENXIO": "invalid",
     "org.freedesktop.DBus.Error.AccessDenied": "forbidden",
     "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired": "forbidden",

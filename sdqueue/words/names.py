@@ -56,6 +56,13 @@ def _not_unicode(name: str) -> bool:
     return any("\ud800" <= character <= "\udfff" for character in name)
 
 
+def has_noncharacter(text: str) -> bool:
+    """Say whether `text` has a code point that Unicode calls no character: systemd takes none."""
+    return not text.isprintable() and any(
+        ord(character) & 0xFFFE == 0xFFFE or "\ufdd0" <= character <= "\ufdef" for character in text
+    )
+
+
 _FAULTS = (
     (lambda name: not name, "it is empty"),
     (lambda name: name in (".", ".."), "it is a directory's own name"),
@@ -63,6 +70,7 @@ _FAULTS = (
     (lambda name: name.startswith("."), "it begins with a dot, and hidden files are no jobs"),
     (_has_control, "it has a line break or another control character in it"),
     (_not_unicode, "it is not valid UTF-8"),
+    (has_noncharacter, "it has a code point in it that is no character"),
     (
         lambda name: _DIGITS.issuperset(name),
         "it has only digits, which would be taken for a number; add a word to it",
@@ -100,7 +108,8 @@ def lane_name_fault(name: str) -> str | None:
 def shown(text: str) -> str:
     """Quote `text` so that it is safe and short enough to print in a message."""
     text = text if len(text) <= 80 else f"{text[:60]}…{text[-10:]}"
-    return ascii(text) if _has_control(text) or _not_unicode(text) else f"'{text}'"
+    odd = _has_control(text) or _not_unicode(text) or has_noncharacter(text)
+    return ascii(text) if odd else f"'{text}'"
 
 
 def second_word(name: str) -> str:

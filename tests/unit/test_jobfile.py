@@ -164,6 +164,8 @@ def test_without_a_lane_the_name_s_second_word_is_it() -> None:
         (b"# ON_SUCCESS: ../x.service", "2: error: ON_SUCCESS: '../x.service' is no name"),
         (b"# ENV: A", "2: error: ENV: 'A' has no '='"),
         (b"# ENV: 1A=2", "2: error: ENV: '1A' is no name of an environment variable"),
+        ("# DESCRIPTION: a\ufffeb".encode(), "2: error: DESCRIPTION: it has a code point in it"),
+        ("# DONE_IF: a\ufdd0".encode(), "2: error: DONE_IF: it has a code point in it that is no"),
         (b"# ENV: EXIT_STATUS=0", "2: error: ENV: EXIT_STATUS is set by systemd itself"),
         (b'# DESCRIPTION: "a\\x00b"', "2: error: DESCRIPTION: it has a NUL in it"),
         (b'# MEMORY: size("/a\\x00b")', "2: error: MEMORY: it has a NUL in it"),
@@ -188,6 +190,7 @@ def test_whole_file_troubles() -> None:
     assert "longer than 64 KiB" in said(b"# x\n" * 20_000)
     assert "absolute path" in said(b"#!python3\nprint()\n")
     assert "path is not valid UTF-8" in said("#!/bin/\U0001f600".encode() + b"\xff\n")
+    assert "path has a code point in it" in said("#!/bin/ba\uffffsh\n".encode())
     assert "can't be a job's name: it has only digits" in said(b"# LANE: cpu\n", "123")
 
 

@@ -18,7 +18,7 @@ def places(tmp_path: Path) -> Places:
     return Places(open_spool(Spool(str(tmp_path / "s"))), Config().lanes)
 
 
-@pytest.mark.parametrize("name", ["x" * 251, "\udcff", "a\nb", "123", "é" * 120])
+@pytest.mark.parametrize("name", ["x" * 251, "\udcff", "a\nb", "123", "é" * 120, "a\ufffe"])
 def test_a_name_that_no_job_can_have_is_told_and_stops_nothing(places: Places, name: str) -> None:
     Path(places.spool.job_file("queue", name)).write_bytes(b"# LANE: cpu\ntrue\n")
     assert places.list_names() == {name: JobState.QUEUED}
