@@ -34,7 +34,7 @@ class Reversed(HashOrder):
 def is_decided_by_luck(
     tr: Transaction, prepare: Callable[[Transaction], object], *, collects_garbage: bool
 ) -> bool:
-    """Tell whether another order of tables could lead to other jobs, or other newest jobs.
+    """Tell whether another order of tables could lead to other jobs, links, or newest jobs.
 
     `prepare` builds the same transaction anew in the one that it is given.
     """
@@ -59,8 +59,14 @@ def _differs_elsewhere(tr: Transaction, prepare: Callable[[Transaction], object]
     return False
 
 
-def _jobs(tr: Transaction) -> dict[str, frozenset[str]]:
-    return {unit: frozenset(job.type for job in jobs) for unit, jobs in tr.jobs.items()}
+def _jobs(tr: Transaction) -> dict[tuple[str, str], frozenset[tuple[str, bool, bool]]]:
+    """The jobs, each with what pulls it in: a failing requirement leaves some links out, too."""
+    return {
+        (job.unit, job.type): frozenset(
+            (str(link.subject), link.matters, link.conflicts) for link in job.pulled_by
+        )
+        for job in tr
+    }
 
 
 def _heads(tr: Transaction, torn: list[str]) -> Iterator[dict[str, JobType]]:

@@ -47,6 +47,8 @@ BASE: Files = {
 
 SPECIAL = (*BASE, "nowhere.service", "nowhere.target", "dbus.socket")
 PATHS = ("/srv", "/srv/a", "/srv/a/b", "/srv/c", "/var", "/var/tmp", "/var/lib", "/opt", "/tmp")
+ALREADY_ACTIVE = ("slice", "mount")
+"""Types without drop-ins for all of them: what active units require has jobs before boot does."""
 LISTENING = (
     "ListenStream=7777", "ListenStream=/srv/a/sock", "ListenFIFO=/srv/c/fifo",
     "ListenDatagram=@abstract", "ListenStream=/run/x", "ListenNetlink=audit",
@@ -242,7 +244,7 @@ def _name(m: Maker, kind: str, i: int) -> str:
 def _dropin(m: Maker, density: float) -> None:
     name = m.rng.choice(m.names)
     prefix, _, unit_type = name.rpartition(".")
-    places = [f"{name}.d", f"{unit_type}.d" if unit_type != "slice" else f"{name}.d"]
+    places = [f"{name}.d", f"{name if unit_type in ALREADY_ACTIVE else unit_type}.d"]
     if "@" in name:
         places.append(f"{prefix}i.{unit_type}.d")
     if "-" in prefix and "@" not in name:
