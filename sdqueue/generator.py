@@ -130,8 +130,10 @@ def systemd_version(root: str = "") -> int:
     """
     for directory in _library_dirs(f"{root}/usr/lib"):
         for name in _names(directory):
-            number = name.removeprefix(_SHARED).partition(".")[0].partition("-")[0]
-            if name.startswith(_SHARED) and number.isdecimal():
+            rest = name.removeprefix(_SHARED)
+            # As in 252.so, 257.9-1.fc42.so, 262~rc3.so.
+            number = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+            if rest != name and number:
                 return int(number)
     return 0
 

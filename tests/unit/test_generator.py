@@ -159,6 +159,23 @@ def test_whose_manager_runs_it(directory: str, environ: dict[str, str], expected
     assert generator.is_system(directory, environ) is expected
 
 
+@pytest.mark.parametrize(
+    ("library", "version"),
+    [
+        ("x86_64-linux-gnu/systemd/libsystemd-shared-252.so", 252),
+        ("systemd/libsystemd-shared-257.9-1.fc42.so", 257),
+        ("aarch64-linux-gnu/systemd/libsystemd-shared-262~rc3.so", 262),
+        ("systemd/libsystemd-core-262.so", 0),
+        ("systemd/libsystemd-shared-.so", 0),
+    ],
+)
+def test_the_version_is_in_a_librarys_name(library: str, version: int, tmp_path: Path) -> None:
+    file = tmp_path / "usr/lib" / library
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert generator.systemd_version(str(tmp_path)) == version
+
+
 # Every configuration's output passes lint -------------------------------------------------------
 
 NAMES = st.from_regex(r"\A[a-z][a-z0-9_]{0,8}\Z")

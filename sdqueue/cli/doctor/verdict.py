@@ -1,5 +1,6 @@
 """What a check says, and what it may look at."""
 
+import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -49,8 +50,8 @@ class Patient:
     @property
     def version(self) -> int:
         """The manager's version, 0 where it does not answer."""
-        number = self.manager.get("Version", "").partition(" ")[0].partition(".")[0]
-        return int(number) if number.isdecimal() else 0
+        found = re.match(r"\d+", self.manager.get("Version", ""))
+        return int(found[0]) if found else 0
 
     @property
     def unit_dirs(self) -> list[str]:
