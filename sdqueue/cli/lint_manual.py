@@ -45,7 +45,12 @@ or a directory laid out like
 .IR /etc/systemd/system ,
 with drop\-in directories,
 .IR .wants /
-directories and links. Only what these files bring is reported. Without any
+directories and links. Of a directory with a directory
+.I system
+or
+.I user
+in it, such as /etc/systemd, the one of the manager that is meant is taken. Only what these files
+bring is reported. Without any
 .I PATH
 everything that the box starts is looked at.
 .PP
