@@ -138,7 +138,17 @@ def _written(run: RunContext, text: str, file: str) -> tuple[str, list[str], lis
 
 def _description(spec: JobSpec, run: RunContext) -> str:
     words = f"[{spec.lane}] {spec.name}, attempt {run.attempt} of {spec.attempts_max}"
-    return f"{words}: {spec.description}" if spec.description else words
+    return f"{words}: {_one_line(spec.description)}" if spec.description else words
+
+
+def _one_line(text: str) -> str:
+    """Make text fit for Description=, which systemd writes into the unit's file as it is.
+
+    With a line break in it the rest would be settings, in force from the next daemon-reload on: in
+    system mode a command of root's for whoever wrote the job file.
+    """
+    plain = "".join(character if character.isprintable() else " " for character in text)
+    return " ".join(plain.split()).rstrip("\\")
 
 
 def _log_fields(spec: JobSpec, run: RunContext) -> list[bytes]:

@@ -238,6 +238,14 @@ def test_devices_are_closed_on_the_system_for_lanes_that_have_none(
     assert properties.get("IPAccounting") == (True if system else None)
 
 
+def test_no_description_can_set_anything_else_in_the_unit() -> None:
+    evil = "a\n[Service]\rExecStopPost=+/home/u/evil\0\x85\u2028b\\"
+    properties = job_properties(replace(PLAIN, description=evil), LANES["gpu"], context())
+    description = {name: value for name, _, value in properties}["Description"]
+    words = f"[gpu] {PLAIN.name}, attempt 2 of 3"
+    assert description == f"{words}: a [Service] ExecStopPost=+/home/u/evil b"
+
+
 def test_a_lane_that_excludes_nobody_is_after_its_own_target_only() -> None:
     properties = {name: value for name, _, value in lane_properties(LANES["cpu"], system=False)}
     assert properties["After"] == properties["Requires"] == ["sdqueue-lane-cpu.target"]
