@@ -21,9 +21,11 @@ from sdqueue.core.model import FORGET, JobState, Memory
 from sdqueue.core.reconcile import witness_end
 from sdqueue.core.results import RunEnd
 from sdqueue.core.spec import JobSpec, Lane
-from sdqueue.core.unit import RunContext
+from sdqueue.core.unit import WITNESS, RunContext, done_if_text
 from sdqueue.jobfile import parse
 from sdqueue.spool import meta, moves, runs, scan
+from sdqueue.spool.files import read_small
+from sdqueue.spool.files import replace as replace_file
 from sdqueue.spool.layout import Spool, ensure
 from sdqueue.words.errors import NoSuchJob, SpoolError
 from sdqueue.words.problem import Problem
@@ -97,18 +99,21 @@ class Places:
         self.boot = ""
         self.manager = ""
         self._moved: dict[str, _Moved] = {}
+        self._witness_script = f"{spool.root}/witness"
         self._records = threading.Lock()
 
     # Looking
 
     def ensure(self) -> None:
-        """Make the directories that are missing."""
+        """Make the directories that are missing, and the script that every unit runs at its end."""
         ensure(self.spool)
+        if read_small(self._witness_script) != WITNESS.encode():
+            replace_file(self._witness_script, WITNESS.encode(), self.spool.aside_dir, mode=0o644)
 
     def mend(self) -> None:
         """Make missing directories, if that can be done, since a step was refused."""
         with suppress(SpoolError):
-            ensure(self.spool)
+            self.ensure()
 
     def state_dirs(self) -> list[str]:
         """List the directories whose files are jobs."""
@@ -215,7 +220,14 @@ class Places:
         self._drop_unbegun(spec.name)
         owner = self._owner(spec)
         uid = spec.uid if self.system else None
-        run = runs.create_run(self.spool, spec.name, "queue", uid=uid, owner=owner)
+
+        def beside(number: int) -> dict[str, bytes]:
+            if not spec.done_if:
+                return {}
+            text = done_if_text(spec, self.context(spec, memory.attempts + 1, number))
+            return {runs.DONE_IF: text.encode("utf-8", "surrogateescape")}
+
+        run = runs.create_run(self.spool, spec.name, "queue", uid=uid, owner=owner, beside=beside)
         try:
             runs.work_dir(self.spool, spec.name, owner=owner)
             record = self._record(spec, memory, run.number)
@@ -291,6 +303,8 @@ class Places:
         return RunContext(
             attempt=attempt,
             script_file=f"{directory}/{runs.SCRIPT}",
+            done_if_file=f"{directory}/{runs.DONE_IF}",
+            witness_script=self._witness_script,
             record_file=f"{directory}/{runs.RECORD}",
             witness_file=f"{directory}/{runs.WITNESS}",
             whole_file=f"{directory}/{runs.WHOLE}",

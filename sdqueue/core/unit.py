@@ -8,12 +8,16 @@ and the tests on real systemd walk the same list. Why each property is as it is:
 - Conflicts= and After= on the targets of excluded lanes, and only on targets: a refused unit is
   then garbage-collected at once. After= makes a later start wait for a cancelled run's processes.
 - ExecStopPost= is the witness: the unit writes its own end down, whoever is alive to read it.
+- No shell text is in an argv, and no property has a name in -Ex: systemd 252 writes both to the
+  transient unit's file in a way that it does not read back, and reads it at each daemon-reload. A
+  run that was under way then had neither DONE_IF nor a witness.
 - TimeoutStartUSec= is the wall clock, since RuntimeMaxSec= does nothing for a oneshot. Each Exec
   line has its own, so DONE_IF's limit is the same figure, counted anew.
 - In system mode ENV of another user's file is not in Environment=: what root runs in the unit would
   have it too, and LD_PRELOAD makes a user root. env(1) gives it to the job's own commands.
 """
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,12 +26,16 @@ from sdqueue.words import names
 
 Property = tuple[str, str, object]
 
-WITNESS = 'echo "$SERVICE_RESULT $EXIT_CODE $EXIT_STATUS $INVOCATION_ID $SDQUEUE_BOOT" >"$0"'
-"""One builtin of sh; `$0` is the file. `SDQUEUE_BOOT` is the boot id."""
+WITNESS = """\
+# Run by each job's unit at its end, to write that end down; sdqueue.service(8).
+read -r boot </proc/sys/kernel/random/boot_id
+echo "$SERVICE_RESULT $EXIT_CODE $EXIT_STATUS $INVOCATION_ID $boot" >"$1"
+"""
+"""The script that a unit runs as ExecStop= and ExecStopPost=: builtins only, `$1` is the file.
 
-WHOLE = ': >"$0"'
-"""Runs only where ExecStart= and ExecStartPost= came to their ends by themselves: a run that is
-stopped, and whose process then exits 0, has a witness of success too."""
+ExecStop= runs only where ExecStart= and ExecStartPost= came to their ends by themselves: a run that
+is stopped, and whose process then exits 0, has a witness of success too.
+"""
 
 SHELL = "/bin/bash"
 ENV = "/usr/bin/env"
@@ -37,14 +45,17 @@ ENV = "/usr/bin/env"
 class RunContext:
     """Where and as whom one run happens.
 
-    `script_file` is the snapshot, `record_file` run.json, `witness_file` what ExecStopPost=
-    writes, `whole_file` what ExecStop= makes where the run was not cut short, `state_dir` the
-    job's own directory. `home_dir` is the owner's. `user` is empty in a user manager, whose units
-    can't have one. `boot` is the boot id, 32 digits.
+    `script_file` is the snapshot, `done_if_file` holds `done_if_text`, `witness_script` holds
+    `WITNESS`, `record_file` is run.json, `witness_file` what ExecStopPost= writes, `whole_file`
+    what ExecStop= writes where the run was not cut short, `state_dir` the job's own directory.
+    `home_dir` is the owner's. `user` is empty in a user manager, whose units can't have one. `boot`
+    is the boot id, 32 digits.
     """
 
     attempt: int
     script_file: str
+    done_if_file: str
+    witness_script: str
     record_file: str
     witness_file: str
     whole_file: str
@@ -72,8 +83,8 @@ def job_properties(spec: JobSpec, lane: Lane, run: RunContext) -> list[Property]
         *_owner(run),
         ("ExecStart", "a(sasb)", [command(argv)]),
         *_done_if(spec, run),
-        ("ExecStopEx", "a(sasas)", [_written(run, WHOLE, run.whole_file)]),
-        ("ExecStopPostEx", "a(sasas)", [_written(run, WITNESS, run.witness_file)]),
+        ("ExecStop", "a(sasb)", [_written(run, run.whole_file)]),
+        ("ExecStopPost", "a(sasb)", [_written(run, run.witness_file)]),
     ]
 
 
@@ -123,17 +134,21 @@ def _own_env(spec: JobSpec, run: RunContext) -> list[str]:
 def _done_if(spec: JobSpec, run: RunContext) -> list[Property]:
     if not spec.done_if:
         return []
-    argv = [*_own_env(spec, run), SHELL, "-c", spec.done_if]
-    return [("ExecStartPost", "a(sasb)", [command(argv)])]
+    return [("ExecStartPost", "a(sasb)", [command([SHELL, run.done_if_file])])]
 
 
-def _written(run: RunContext, text: str, file: str) -> tuple[str, list[str], list[str]]:
-    """Have the unit write its end down: as root in system mode, so that no job can forge it.
+def done_if_text(spec: JobSpec, run: RunContext) -> str:
+    """Write DONE_IF as a script with its environment: the unit's may be lost at a reload."""
+    environment = {**dict(spec.env), **_queue_env(spec, run)}
+    exports = [f"export {key}={shlex.quote(value)}\n" for key, value in environment.items()]
+    return f"{''.join(exports)}{spec.done_if}\n"
 
-    The run's directory must be one that the job can't write to, or it could lead root elsewhere.
-    """
-    path, argv, _ = command(["/bin/sh", "-c", text, file])
-    return (path, argv, ["privileged"] if run.system else [])
+
+def _written(run: RunContext, file: str) -> tuple[str, list[str], bool]:
+    """Have the unit write its end down, as the job's own user: then no link in the run's directory,
+    which is that user's, leads it further than the job could go itself. A failure is ignored."""
+    path, argv, _ = command(["/bin/sh", run.witness_script, file])
+    return (path, argv, True)
 
 
 def _description(spec: JobSpec, run: RunContext) -> str:

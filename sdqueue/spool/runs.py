@@ -1,15 +1,15 @@
 """`runs/JOB/N/`: the N-th run's snapshot, record and witness; and `work/JOB`.
 
-In system mode a run directory is root's: the run's end is written into it by root, whom no job may
-lead elsewhere by a link. In a user's spool a job can do there what it likes. So whatever is read
-here is read as a stranger's: links are not followed, FIFOs not waited on, sizes limited.
+A run directory belongs to the job's owner, since the run writes its own end into it. So whatever
+is read here is read as a stranger's: links are not followed, FIFOs not waited on, sizes limited.
+Nothing is written into it, once it is handed over, but by rename.
 """
 
 import errno
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from sdqueue.jobtext import HEADER_MAX_BYTES, snapshot_of
@@ -21,7 +21,8 @@ from sdqueue.words.errors import NoSuchJob, SpoolError
 from sdqueue.words.problem import Problem
 
 Owner = tuple[int, int]
-SCRIPT, RECORD, WITNESS, WHOLE = "script", "run.json", "exit", "whole"
+SCRIPT, DONE_IF, RECORD = "script", "done_if", "run.json"
+WITNESS, WHOLE = "exit", "whole"
 _HEX = frozenset("0123456789abcdef-")
 
 
@@ -47,13 +48,24 @@ class Witness(NamedTuple):
     boot_id: str
 
 
+def _nothing(_number: int) -> Mapping[str, bytes]:
+    return {}
+
+
 def create_run(
-    spool: Spool, job: str, state: str, *, uid: int | None = None, owner: Owner | None = None
+    spool: Spool,
+    job: str,
+    state: str,
+    *,
+    uid: int | None = None,
+    owner: Owner | None = None,
+    beside: Callable[[int], Mapping[str, bytes]] = _nothing,
 ) -> Run:
     """Make the directory of the job's next run, with a snapshot of its file in `state`.
 
-    Nothing is synced: after a power cut the run is done again. Raises NoSuchJob if the file has
-    gone or is not of user `uid`, SpoolError if it can't be read.
+    `beside` says, from the run's number, which other files are to be there. Nothing is synced:
+    after a power cut the run is done again. Raises NoSuchJob if the file has gone or is not of user
+    `uid`, SpoolError if it can't be read.
     """
     found = read_job(spool, state, job, limit=JOB_MAX_BYTES)
     if found is None:
@@ -66,6 +78,11 @@ def create_run(
     script = f"{directory}/{SCRIPT}"
     with telling("write", script):
         write_new(script, snapshot_of(found.data), owner=owner, sync=False)
+        for name, data in beside(number).items():
+            write_new(f"{directory}/{name}", data, owner=owner, sync=False)
+        if owner is not None:
+            os.chmod(directory, 0o700)
+            os.chown(directory, *owner, follow_symlinks=False)
     return Run(number, directory, script)
 
 

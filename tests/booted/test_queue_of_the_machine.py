@@ -136,6 +136,7 @@ def test_a_run_that_the_machine_cut_short_is_run_again_and_nothing_spent(
     queue.put(name, f'{mark} {body} echo ran >>"$STATE_DIRECTORY/ran"', "RETRIES: 1", owner="anna")
     queue.put("2-cpu-after", "true")
     queue.wait_running(name)
+    eventually(lambda: (queue.work(name) / "began").exists(), "its first line")
     getattr(queue.container, how)()
     eventually(lambda: queue.words(name)[-2:] == ["recovered", "start"], "its second start")
     let_go(queue)

@@ -147,6 +147,24 @@ def test_reload_and_reexec_during_a_run_change_nothing(queue: Queue, how: str) -
     assert queue.words("1-cpu-a") == ["start", "done"]
 
 
+@pytest.mark.parametrize("how", ["reload", "reexec"])
+def test_a_run_under_a_reload_keeps_its_done_if_its_environment_and_its_witness(
+    queue: Queue, how: str
+) -> None:
+    ask = "DONE_IF: [ $A = '$5;x' ] && [ \"$(cat $STATE_DIRECTORY/ran)\" = $SDQUEUE_JOB ]"
+    body = f'{HELD} echo "$SDQUEUE_JOB" >"$STATE_DIRECTORY/ran"'
+    queue.put("1-cpu-a", body, ask, "ENV: A=$5;x", "RETRIES: 1")
+    unit = queue.wait_running("1-cpu-a")
+    getattr(queue.manager, how)()
+    let_go(queue)
+    queue.wait("1-cpu-a", "done")
+    assert queue.record("1-cpu-a")["verified"] is True
+    run = queue.spool / "runs/1-cpu-a/1"
+    assert (run / "exit").read_text().startswith("success exited 0 ")
+    assert (run / "whole").exists()
+    assert queue.manager.show(unit, "LoadState") == "not-found"
+
+
 def test_a_storm_of_reloads_loses_and_doubles_nothing(queue: Queue) -> None:
     names = [f"{number}-cpu-x" for number in range(30)]
     for name in names:

@@ -50,7 +50,7 @@ def test_no_run_without_a_readable_file(spool: Spool) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_in_system_mode_only_root_writes_beside_a_job_s_own_script_and_directory(
+def test_in_system_mode_a_run_belongs_to_the_job_s_owner(
     tmp_path: Path,
 ) -> None:
     spool = open_spool(Spool(str(tmp_path / "s"), system=True))
@@ -59,7 +59,7 @@ def test_in_system_mode_only_root_writes_beside_a_job_s_own_script_and_directory
     work = runs.work_dir(spool, "a", owner=(1234, 1234))
     runs.write_record(spool, "a", 1, {}, durable=True)
     for path, uid, mode in (
-        (run.directory, 0, 0o711),
+        (run.directory, 1234, 0o700),
         (run.script_file, 1234, 0o600),
         (work, 1234, 0o700),
         (os.path.dirname(run.directory), 0, 0o711),
