@@ -8,6 +8,16 @@ import pytest
 from tests.harness.container import Container
 from tests.harness.waiting import eventually
 
+JOB = """\
+#!/bin/bash
+# LANE: gpu
+# DONE_IF: test -e ~/out
+# REQUIRES: test -e ~/model
+# MEMORY: size(/home/anna/model)+10%
+# DISK: 1M /tmp
+id -un >~/out
+test -w "$STATE_DIRECTORY"
+"""
 REBOOTS = 10 if os.environ.get("SDQUEUE_SOAK") else 2
 TELEMETRY = """\
 [Unit]
@@ -136,3 +146,40 @@ def test_everybody_may_look_and_root_alone_may_change(container: Container) -> N
     assert container.show("sdqueue-job-1-cpu-long.service", "ActiveState") == "activating"
     assert container.show("sdqueue.service", "LoadState") == "not-found"
     assert (container.root / "var/lib/sdqueue/running/1-cpu-long.job").exists()
+
+
+@pytest.mark.parametrize(
+    "container", [("252", "unified"), ("262", "unified")], indirect=True, ids=["252", "262"]
+)
+def test_the_hardened_controller_can_do_all_its_work(container: Container) -> None:
+    install(container)
+    container.add_user("anna")
+    (container.root / "home/anna/model").write_bytes(b"weights")
+    (container.root / "srv/1-gpu-a.job").write_text(JOB)
+    give = ["install", "--owner=anna", "--mode=600", "/srv/1-gpu-a.job", "/var/lib/sdqueue/queue/"]
+    container.run(give)
+    done = container.run(["sdqueue", "wait", "1-gpu-a"], check=False)
+    assert done.returncode == 0, done.stderr + journal(container)
+    assert (container.root / "home/anna/out").read_text() == "anna\n"
+    generator = container.root / "usr/local/lib/systemd/system-generators/sdqueue-generator"
+    generator.unlink()
+    container.run(["systemctl", "daemon-reload"])
+    container.run(["systemctl", "restart", "sdqueue.service"])
+    source = container.show("sdqueue-lane-gpu.target", "FragmentPath")
+    assert source == "/run/systemd/system/sdqueue-lane-gpu.target", journal(container)
+
+
+@pytest.mark.parametrize("container", [("262", "unified")], indirect=True, ids=["262"])
+def test_a_user_who_lingers_has_a_queue_after_a_reboot_without_a_login(
+    container: Container,
+) -> None:
+    container.add_user("anna", linger=True)
+    done = container.run(["sdqueue", "install"], user="anna", check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    container.run(["sdqueue", "submit", "--name=1-cpu-a", "--", "sleep", "infinity"], user="anna")
+    container.reboot()
+    running = ["systemctl", "--user", "is-active", "sdqueue-job-1-cpu-a.service"]
+    eventually(
+        lambda: container.run(running, user="anna", check=False).stdout == "activating\n",
+        "the job of the user runs again",
+    )
