@@ -55,13 +55,18 @@ class Queue:
     # The controller
 
     def start(self, *wrapper: str) -> None:
-        """Start a controller and wait until it has begun."""
+        """Start a controller and wait until it has begun and answers."""
         before = len(self.events(event="runner-start"))
         self.process = self.launch(*wrapper)
         eventually(
             lambda: len(self.events(event="runner-start")) > before or self._died(),
             "the controller's start",
         )
+        eventually(lambda: self._answers() or self._died(), "the controller on the bus")
+
+    def _answers(self) -> bool:
+        ask = ["busctl", "--user", "status", "org.sdqueue1"]
+        return self.manager.run(ask, check=False).returncode == 0
 
     def launch(self, *wrapper: str) -> subprocess.Popen[str]:
         """Start a controller and wait for nothing."""
