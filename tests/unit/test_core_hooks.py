@@ -1,5 +1,7 @@
 """What follows the end of a job besides its end: hooks, and whether the box may go to sleep."""
 
+from typing import Any
+
 import pytest
 
 from sdqueue.core import actions as act
@@ -9,7 +11,10 @@ from sdqueue.core.model import JobState
 from sdqueue.core.results import RunEnd
 from tests.unit.core_queue import DONE, FAILED, STOPPED, Queue, job, lanes, logged, only
 
-HOOKS = {"on_success": ("note@.service", "all.service"), "on_failure": ("alarm@.service",)}
+HOOKS: dict[str, Any] = {
+    "on_success": ("note@.service", "all.service"),
+    "on_failure": ("alarm@.service",),
+}
 
 
 @pytest.mark.parametrize(
