@@ -27,6 +27,8 @@ UNIT_SUFFIXES = (
     ".scope",
     ".slice",
 )
+# In characters, and with room for a home directory: systemd takes no unit with a longer one.
+PATH_MAX = 1000
 _IDENTIFIER = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 _UNIT_CHARACTERS = _IDENTIFIER | frozenset(":.-@\\%")
 # Of these the unit makes the line in which it says how it ended; ENV would forge that.
@@ -141,7 +143,16 @@ def read_directory(text: str) -> str:
     directory = read_text(text)
     if not directory.startswith(("/", "~/")) and directory != "~":
         raise ValueError(f"{shown(directory)} must begin with '/' or '~/'")
-    return directory
+    if len(directory) > PATH_MAX or any(ord(c) < 0x20 or c == "\x7f" for c in directory):
+        raise ValueError("it is too long for a path, or has a control character in it")
+    if directory.endswith("\\"):
+        raise ValueError(
+            f"{shown(directory)} ends in a backslash, which unit files can't have there"
+        )
+    first, *names = directory.split("/")
+    if ".." in names:
+        raise ValueError(f"{shown(directory)} has '..' in it: write the directory that it means")
+    return "/".join((first, *(name for name in names if name not in ("", ".")))) or "/"
 
 
 def _number(text: str, low: int, high: int, what: str) -> int:

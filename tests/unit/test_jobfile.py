@@ -158,6 +158,10 @@ def test_without_a_lane_the_name_s_second_word_is_it() -> None:
         (b"# MEMORY: 101%", "2: error: MEMORY: '101%' is not between"),
         (b"# MEMORY: size(x", "2: error: MEMORY: 'size(x' is not of the form"),
         (b"# DISK: 5G data", "2: error: DISK: 'data' must begin with '/'"),
+        (b'# CWD: "/a\\nUser=root"', "2: error: CWD: it is too long for a path, or has a control"),
+        (b"# CWD: /" + b"a/" * 2500, "2: error: CWD: it is too long for a path, or has a control"),
+        (b"# CWD: /a\\", "2: error: CWD: '/a\\' ends in a backslash"),
+        (b"# CWD: /a/../b", "2: error: CWD: '/a/../b' has '..' in it"),
         (b"# CWD: data", "2: error: CWD: 'data' must begin with '/'"),
         (b"# AFTER: a/b", "2: error: AFTER: 'a/b' can't be a job's name: it has a '/'"),
         (b"# ON_SUCCESS: publish", "2: error: ON_SUCCESS: 'publish' is no unit; write its type"),
@@ -215,6 +219,8 @@ def test_the_owner_s_home_takes_the_place_of_the_tilde() -> None:
         MemoryNeed(size_of_file="/home/u/m"),
     )
     assert spec_of(b"# CWD: /x/~\n", home="/home/u").cwd == "/x/~"
+    for written, meant in ((b"/", "/"), (b"//a/./b//", "/a/b"), (b"~/", "/home/u")):
+        assert spec_of(b"# CWD: " + written + b"\n", home="/home/u").cwd == meant
 
 
 def test_only_the_head_of_a_file_is_needed() -> None:
@@ -238,8 +244,10 @@ def test_secrets_are_smelled() -> None:
 
 # Written and read back --------------------------------------------------------------------------
 
-text = st.text(max_size=30)
-line = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30).map(
+# Neither surrogates nor what is no character, in blocks of unassigned ones.
+characters = st.characters(exclude_categories=["Cs", "Cn"], exclude_characters="\0")
+text = st.text(characters, max_size=30)
+line = st.text(st.characters(exclude_categories=["Cs", "Cn", "Cc"]), min_size=1, max_size=30).map(
     lambda t: t.strip()
 ).filter(bool)  # fmt: skip
 names = st.text(min_size=1, max_size=12).filter(
@@ -248,18 +256,19 @@ names = st.text(min_size=1, max_size=12).filter(
 units = st.lists(st.sampled_from(["a.service", "b@x.service", r"c\x2d.target"]), max_size=3)
 variables = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 sizes = st.integers(0, 2**60)
-directories = text.map(lambda t: "/" + t.replace("\0", "")).filter(
-    lambda t: not any("\ud800" <= c <= "\udfff" for c in t)
-)
+parts = st.text(
+    st.characters(exclude_categories=["Cs", "Cn", "Cc"], exclude_characters="/\\"),
+    min_size=1,
+    max_size=12,
+).filter(lambda part: part not in (".", ".."))
+directories = st.lists(parts, max_size=3).map(lambda found: "/" + "/".join(found))
 memory = st.one_of(
     sizes.map(lambda n: MemoryNeed(bytes=n)),
     st.integers(1, 100).map(lambda n: MemoryNeed(percent=n)),
     st.tuples(st.integers(0, 9), directories).map(lambda p: MemoryNeed(p[0], 0, p[1])),
     st.tuples(directories, st.integers(1, 100)).map(lambda p: MemoryNeed(0, 0, *p)),
 )
-safe_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(
-    lambda t: not t or t.strip()
-)
+safe_text = text.filter(lambda t: not t or t.strip())
 specs = st.builds(
     JobSpec,
     name=st.just("52-gpu-laguna"),
@@ -280,9 +289,7 @@ specs = st.builds(
     priority=st.integers(-1000, 1000),
     on_success=units.map(tuple),
     on_failure=units.map(tuple),
-    env=st.lists(
-        st.tuples(variables, safe_text.map(lambda t: t.replace("\0", ""))), max_size=3
-    ).map(tuple),
+    env=st.lists(st.tuples(variables, safe_text), max_size=3).map(tuple),
     cwd=st.one_of(st.just(""), directories),
     on_calendar=safe_text,
 )
