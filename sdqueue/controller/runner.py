@@ -24,6 +24,7 @@ from sdqueue.controller.hooks import Hooks
 from sdqueue.controller.inhibitor import Inhibitor
 from sdqueue.controller.owner_watch import OwnerWatch
 from sdqueue.controller.places import Places, end_of
+from sdqueue.controller.promised import promised_bytes
 from sdqueue.controller.units import Run, run_end
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
@@ -34,7 +35,7 @@ from sdqueue.core.spec import JobSpec, Lane
 from sdqueue.core.unit import job_properties
 from sdqueue.sensors import shortage
 from sdqueue.words import names
-from sdqueue.words.errors import BusError, BusGone, NoSuchJob, RemoteError, SpoolError
+from sdqueue.words.errors import BusError, BusGone, NoSuchJob, RemoteError, SpoolError, UsageError
 
 RETRY_SEC = 2.0
 REFUSAL_SEC = 1.0
@@ -130,6 +131,9 @@ class Runner:
             answer = await self._manager().start_transient(
                 job.unit, job_properties(spec, lane, context)
             )
+        except UsageError as error:  # it holds what D-Bus can't carry
+            self.runs.pop(job.unit, None)
+            self._unbuildable(job, str(error))
         except BusError as error:
             self.runs.pop(job.unit, None)
             if not isinstance(error, RemoteError) or reaction(error) == "later":
@@ -159,8 +163,7 @@ class Runner:
     async def _not_started(self, job: Job, run: int, error: RemoteError) -> None:
         """Take a claim back after a refusal, or fail the job if its unit can't be built."""
         if reaction(error) == "invalid":
-            end = RunEnd(job_result="unbuildable", service_result=error.text or error.name)
-            self.post(ev.Ended(job.name, end))
+            self._unbuildable(job, error.text or error.name)
             return
         if reaction(error) == "exists":
             await self._let_go(job.unit)  # a failed unit that nobody collected keeps the name
@@ -168,6 +171,9 @@ class Runner:
         await self.persist(self.places.unclaim, job.name, run)
         self.post(ev.Refused(job.name, reason))
         await self._look_for_blocker(reason)
+
+    def _unbuildable(self, job: Job, why: str) -> None:
+        self.post(ev.Ended(job.name, RunEnd(job_result="unbuildable", service_result=why)))
 
     async def _refusal(self, lane: str, error: RemoteError) -> Reason:
         """Say who stands in the way. The error's text is only used where nobody is found."""
@@ -359,7 +365,9 @@ class Runner:
         lane = self.state.lanes[spec.lane].lane
         while True:
             try:
-                found = await asyncio.to_thread(shortage, spec, lane)
+                jobs = [*self.state.jobs.values()] if spec.memory else []
+                promised = await promised_bytes(self.systemd, jobs, without=spec.name)
+                found = await asyncio.to_thread(shortage, spec, lane, promised)
             except OSError as error:
                 await self._sit_out(f"memory and disk for {action.name}", error)
             else:
