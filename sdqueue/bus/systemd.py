@@ -195,6 +195,11 @@ class Systemd:
             raise
         return unit_of_path(str(path))
 
+    async def unit_pids(self, name: str) -> list[int]:
+        """Return the processes of a unit."""
+        (rows,) = await self._call("GetUnitProcesses", "s", name)
+        return [pid for _, pid, _ in _rows(rows)]
+
     async def manager_properties(self) -> dict[str, object]:
         """Return the manager's own properties: Version, SystemState, FinishTimestamp…"""
         (found,) = await self._get("GetAll", PATH, "s", MANAGER)

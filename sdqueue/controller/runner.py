@@ -365,14 +365,19 @@ class Runner:
         lane = self.state.lanes[spec.lane].lane
         while True:
             try:
-                jobs = [*self.state.jobs.values()] if spec.memory else []
-                promised = await promised_bytes(self.systemd, jobs, without=spec.name)
+                others = self._at_work() if spec.memory else []
+                promised = await promised_bytes(self.systemd, others, without=spec.name)
                 found = await asyncio.to_thread(shortage, spec, lane, promised)
             except OSError as error:
                 await self._sit_out(f"memory and disk for {action.name}", error)
             else:
                 break
         self.post(ev.Measured(action.name, found))
+
+    def _at_work(self) -> list[Job]:
+        """List the jobs whose units hold a slot."""
+        held = [name for lane in self.state.lanes.values() for name in lane.occupants.values()]
+        return [self.state.jobs[name] for name in held if name in self.state.jobs]
 
     # Underneath
 
