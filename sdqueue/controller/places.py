@@ -175,7 +175,7 @@ class Places:
         snapshot = runs.read_snapshot(self.spool, name, number)
         if snapshot is not None:
             read = read._replace(data=snapshot)
-        spec, problem = self._parse(name, "running", read)
+        spec, problem = self._parse(name, "running", read, ran_in=str(record.get("lane", "")))
         return Seen(
             name,
             JobState.RUNNING,
@@ -187,13 +187,17 @@ class Places:
             cancel_uid=_count(record.get("cancel_uid")),
         )
 
-    def _parse(self, name: str, directory: str, read: scan.JobBytes) -> tuple[JobSpec | None, str]:
+    def _parse(
+        self, name: str, directory: str, read: scan.JobBytes, *, ran_in: str = ""
+    ) -> tuple[JobSpec | None, str]:
+        """Read a job file; `ran_in` is the lane that it runs in, configured or not any more."""
+        lanes = {ran_in: Lane(ran_in), **self.lanes} if ran_in else self.lanes
         if self.system and not _is_user(read.uid):
             return None, f"its owner, uid {read.uid}, is no user of this machine"
         parsed = parse(
             name,
             read.data,
-            lanes=self.lanes,
+            lanes=lanes,
             file=f"{directory}/{name}.job",
             uid=read.uid,
             home=_home(read.uid),

@@ -26,7 +26,7 @@ from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Skip
 from sdqueue.core.byhand import changed_by_hand, queued_by_hand
 from sdqueue.core.lanes import QUEUE_HANDLERS, take_answer
-from sdqueue.core.model import Code, Job, Phase, QueueState, Reason
+from sdqueue.core.model import Code, Job, LaneState, Phase, QueueState, Reason
 from sdqueue.core.placing import (
     ask_gates,
     close_gate,
@@ -50,6 +50,7 @@ from sdqueue.core.runs import (
     stop_if_canceled,
     verified,
 )
+from sdqueue.core.spec import Lane
 
 
 class ImpossibleTransition(AssertionError):
@@ -108,6 +109,8 @@ def _file_running(
     found = Job(event.name, spec, Phase.UNKNOWN, now_sec, event.memory, run=event.run)
     found.started_sec, found.cancel_uid = event.started_sec, event.cancel_uid
     state.jobs[event.name] = found
+    if spec and spec.lane not in state.lanes:
+        state.lanes[spec.lane] = LaneState(Lane(spec.lane))  # configured no more: until it is gone
     occupy(state, found)
     return []
 

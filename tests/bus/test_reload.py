@@ -89,6 +89,20 @@ def test_a_lane_that_is_taken_out_stays_until_its_run_has_ended(queue: Queue) ->
     assert "tpu" not in lanes(queue)
 
 
+def test_a_run_is_collected_by_a_controller_that_knows_its_lane_no_more(queue: Queue) -> None:
+    configure(queue, TPU)
+    queue.put("1-tpu-a", f"{until_go(queue)}; exit 3", "DONE_IF: false", "RETRIES: 2")
+    queue.wait_running("1-tpu-a")
+    queue.kill()
+    (queue.manager.home / ".config/sdqueue/sdqueue.toml").write_text("")
+    queue.start()
+    eventually(lambda: queue.words("1-tpu-a")[-1:] == ["reattached"], "the reattachment")
+    (queue.manager.home / "go").touch()
+    queue.wait_reason("1-tpu-a", "bad-file")
+    assert "retry" in queue.words("1-tpu-a")
+    assert queue.state("1-tpu-a") == "queue"
+
+
 def test_an_error_at_the_start_is_an_event_too(queue: Queue) -> None:
     queue.stop()
     config = queue.manager.home / ".config/sdqueue"
