@@ -13,8 +13,8 @@ and the tests on real systemd walk the same list. Why each property is as it is:
   run that was under way then had neither DONE_IF nor a witness.
 - TimeoutStartUSec= is the wall clock, since RuntimeMaxSec= does nothing for a oneshot. Each Exec
   line has its own, so DONE_IF's limit is the same figure, counted anew.
-- In system mode ENV of another user's file is not in Environment=: what root runs in the unit would
-  have it too, and LD_PRELOAD makes a user root. env(1) gives it to the job's own commands.
+- Nothing in a user's unit runs as root: it would have the unit's Environment=, which is the user's
+  word (ENV), and LD_PRELOAD in it would make the user root.
 """
 
 import shlex
@@ -38,7 +38,6 @@ is stopped, and whose process then exits 0, has a witness of success too.
 """
 
 SHELL = "/bin/bash"
-ENV = "/usr/bin/env"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,7 @@ class RunContext:
 
 def job_properties(spec: JobSpec, lane: Lane, run: RunContext) -> list[Property]:
     """Give the properties of a job's unit."""
-    argv = [*_own_env(spec, run), *spec.interpreter, run.script_file]
+    argv = [*spec.interpreter, run.script_file]
     return [
         *lane_properties(lane, system=run.system),
         ("Description", "s", _description(spec, run)),
@@ -123,14 +122,6 @@ def shell_command(text: str, *arguments: str) -> tuple[str, list[str], bool]:
     return command([SHELL, "-c", text, *arguments])
 
 
-def _own_env(spec: JobSpec, run: RunContext) -> list[str]:
-    """Give the words before a command of the job, where the unit's environment is not the job's."""
-    if not (run.user and spec.env):
-        return []
-    ours = _queue_env(spec, run)
-    return [ENV, *(f"{key}={value}" for key, value in spec.env if key not in ours)]
-
-
 def _done_if(spec: JobSpec, run: RunContext) -> list[Property]:
     if not spec.done_if:
         return []
@@ -172,8 +163,7 @@ def _log_fields(spec: JobSpec, run: RunContext) -> list[bytes]:
 
 
 def _environment(spec: JobSpec, run: RunContext) -> list[str]:
-    theirs = () if run.user else spec.env
-    return [f"{key}={value}" for key, value in (*theirs, *_queue_env(spec, run).items())]
+    return [f"{key}={value}" for key, value in (*spec.env, *_queue_env(spec, run).items())]
 
 
 def _queue_env(spec: JobSpec, run: RunContext) -> dict[str, str]:
