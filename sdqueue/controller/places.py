@@ -454,7 +454,8 @@ def _memory_at_start(memory: Memory, record: Mapping[str, object]) -> Memory:
 
 
 def _count(value: object) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    # As large as D-Bus can tell it: a record lies where its job may write.
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31
     return value if is_count else None  # type: ignore[return-value]
 
 

@@ -143,7 +143,7 @@ def write_record(
     """Write run.json; with `durable` it and the directories above it are on disk at the return."""
     directory = spool.run_dir(job, number)
     data = json.dumps(record, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"
-    # Readable for the job's owner, to whom neither the file nor its directory belongs.
+    # Readable for the job's owner, to whom the directory belongs and the file does not.
     replace(f"{directory}/{RECORD}", data, spool.aside_dir, mode=0o644, sync=durable)
     if durable:
         with telling("sync", directory):

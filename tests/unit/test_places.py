@@ -8,7 +8,7 @@ import pytest
 from sdqueue.controller.places import Places
 from sdqueue.core.model import FORGET, JobState
 from sdqueue.core.spec import Config
-from sdqueue.spool import add
+from sdqueue.spool import add, runs
 from sdqueue.spool.layout import Spool, open_spool
 from sdqueue.words.errors import NoSuchJob
 
@@ -41,3 +41,14 @@ def test_a_file_that_is_given_away_is_another_one(tmp_path: Path) -> None:
     assert after.spec is not None
     assert places.user_of(after.spec) == "65534"
     assert places.claim(after.spec, after.memory) == 1
+
+
+@pytest.mark.parametrize("value", [10**30, -1, True, "1", None, float("inf")])
+def test_a_record_that_a_job_forged_is_no_count(places: Places, value: object) -> None:
+    add.add(places.spool, "1-cpu-a", b"true", state="running")
+    runs.create_run(places.spool, "1-cpu-a", "running")
+    forged = dict.fromkeys(("attempt", "interrupted", "cancel_uid", "start", "lane"), value)
+    runs.write_record(places.spool, "1-cpu-a", 1, forged, durable=False)
+    (seen,) = places.look_running(["1-cpu-a"])
+    assert seen.spec is not None
+    assert (seen.spec.lane, seen.memory, seen.cancel_uid) == ("cpu", FORGET, None)
