@@ -54,8 +54,8 @@ def _read(directory: str, name: str) -> str | None:
     try:
         with open(f"{directory}/{name}", encoding="utf-8") as file:
             return file.read()
-    except FileNotFoundError:
-        return None
+    except (OSError, UnicodeDecodeError):
+        return None  # then it is written, and the error of that is told
 
 
 def _write(directory: str, files: Mapping[str, str]) -> None:
