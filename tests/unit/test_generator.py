@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sdqueue import generator
@@ -218,6 +218,8 @@ JOBS = st.dictionaries(
 @settings(
     max_examples=20,
     deadline=None,
+    # Each takes a third of a second, and they are small as they come: not worth shrinking.
+    phases=[Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(text=configurations(), jobs=JOBS, base=st.sampled_from(["debian-12", "debian-testing"]))
