@@ -177,6 +177,8 @@ class Session:
         places = self._controller.places
         found = await self._runner.persist(places.find_run, job.name, job.run)
         has_done_if = bool(job.spec and job.spec.done_if)
+        if unit and unit.active_state in RUNNING_STATES:
+            self._follow(job, unit)  # before the look: an end that is told beside it is not lost
         view = await self._view(unit, has_done_if=has_done_if) if unit else None
         witness = end_of(found, has_done_if=has_done_if)
         same = found.manager == places.manager
