@@ -99,7 +99,7 @@ def test_the_queue_is_up_after_each_reboot_and_recovers_its_jobs(container: Cont
         assert_up(container)
         eventually(lambda: states(container)["1-gpu-long"] == "running", "the job runs again")
         assert count(container, "1-gpu-long", "recovered") == reboot
-        assert states(container)["2-gpu-next"] == "queued"
+        assert states(container)["2-gpu-next"] in ("queued", "done")
         assert container.show("sdqueue-submit-yearly.timer", "ActiveState") == "active"
     (container.root / "srv/go").touch()
     container.run(["systemctl", "start", "sdqueue-submit-yearly.service"])
