@@ -227,7 +227,8 @@ def test_logs_has_every_run_and_can_show_one(live: Live) -> None:
 
 
 def test_waiting_looking_and_submitting_go_on_while_the_controller_is_away(own: Live) -> None:
-    own.submit("--name", "w", "--", "sleep", "1")
+    go = own.manager.home / "go"
+    own.submit("--name", "w", "--", "sh", "-c", f"until [ -e {go} ]; do sleep 0.05; done")
     own.wait_state("w", "running")
     with own.popen("wait", "w", "v", stdout=subprocess.PIPE) as too_early:
         assert too_early.wait(LIMIT_SEC) == 4
@@ -241,6 +242,7 @@ def test_waiting_looking_and_submitting_go_on_while_the_controller_is_away(own: 
     with own.popen("wait", "w", "v", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
         assert waiting.stderr
         assert "nothing ends" in waiting.stderr.readline()
+        go.touch()
         own.start()
         out, _ = waiting.communicate(timeout=LIMIT_SEC)
     assert (waiting.returncode, sorted(out.splitlines())) == (0, ["v done", "w done"])
