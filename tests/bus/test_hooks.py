@@ -90,12 +90,12 @@ def test_a_hook_that_fails_is_an_event_and_in_status_and_changes_nothing_for_the
     queue: Queue, hook: str, words: str
 ) -> None:
     queue.put("1-cpu-a", "true", f"ON_SUCCESS: {hook}")
-    queue.wait("1-cpu-a", "done")
     (error,) = eventually(lambda: queue.events(event="error"), "the error")
     assert error["job"] == "1-cpu-a"
     assert error["unit"] == hook
     assert words in error["what"]
     assert queue.words("1-cpu-a") == ["start", "done", "error"]
+    assert queue.state("1-cpu-a") == "done"
     queue.put("2-cpu-b", "true", f"ON_SUCCESS: {hook}")
     eventually(lambda: len(queue.events(event="error")) == 2, "the second error")
     status = json.loads(queue.manager.run([*PROGRAM, "status", "--json=short"]).stdout)
