@@ -233,3 +233,22 @@ def test_no_bus_is_said_and_the_controller_waits_for_it(manager: PrivateManager)
         queue.process.send_signal(signal.SIGTERM)
         queue.process.wait(60)
         assert isinstance(queue.process, subprocess.Popen)
+
+
+def test_223_files_of_which_220_are_finished_runs_put_back_are_sorted_in_one_pass(
+    manager: PrivateManager,
+) -> None:
+    queue = Queue(manager)
+    finished = [f"{number:03}-cpu-finished" for number in range(220)]
+    closed = [f"{number:03}-cpu-closed" for number in (50, 100, 200)]
+    for name in finished:
+        queue.put(name, "exit 1", "DONE_IF: true")
+    for name in closed:
+        queue.put(name, "exit 1", "DONE_IF: false", "REQUIRES: false")
+    with queue:
+        for name in finished:
+            queue.wait(name, "done")
+        for name in closed:
+            queue.wait_reason(name, "requires-false")
+        assert not queue.events(event="start")
+        assert list((queue.spool / "runs").iterdir()) == [], "nothing went through running/"
