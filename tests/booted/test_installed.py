@@ -156,8 +156,10 @@ def test_the_hardened_controller_can_do_all_its_work(container: Container) -> No
     container.add_user("anna")
     (container.root / "home/anna/model").write_bytes(b"weights")
     (container.root / "srv/1-gpu-a.job").write_text(JOB)
-    give = ["install", "--owner=anna", "--mode=600", "/srv/1-gpu-a.job", "/var/lib/sdqueue/queue/"]
-    container.run(give)
+    # Aside first: in queue/ it would be root's job until install(1) has changed its owner.
+    aside = "/var/lib/sdqueue/1-gpu-a.aside"
+    container.run(["install", "--owner=anna", "--mode=600", "/srv/1-gpu-a.job", aside])
+    container.run(["mv", aside, "/var/lib/sdqueue/queue/1-gpu-a.job"])
     done = container.run(["sdqueue", "wait", "1-gpu-a"], check=False)
     assert done.returncode == 0, done.stderr + journal(container)
     assert (container.root / "home/anna/out").read_text() == "anna\n"

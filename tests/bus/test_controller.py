@@ -186,6 +186,18 @@ def test_a_queue_directory_that_is_removed_is_made_again(queue: Queue) -> None:
     queue.wait("1-cpu-a", "done")
 
 
+def test_a_file_that_is_still_being_written_does_not_run(queue: Queue) -> None:
+    with (queue.spool / "queue" / "1-cpu-half.job").open("w") as half:
+        half.write('#!/bin/bash\ntouch "$HOME/half"\n')
+        half.flush()
+        queue.put("2-cpu-whole", "true")
+        queue.wait("2-cpu-whole", "done")
+        assert queue.words("1-cpu-half") == []
+        half.write('touch "$HOME/whole"\n')
+    queue.wait("1-cpu-half", "done")
+    assert (queue.manager.home / "whole").exists()
+
+
 def test_a_job_of_a_lane_that_is_not_there_waits_and_says_so(queue: Queue) -> None:
     queue.put("1-cpu-a", "true", "LANE: tpu")
     queue.wait_reason("1-cpu-a", "bad-file")

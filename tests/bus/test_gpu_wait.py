@@ -1,5 +1,6 @@
 """A GPU user that the queue did not start: real processes, and a reader that knows only the log."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -14,18 +15,20 @@ from tests.harness.manager import PrivateManager
 from tests.harness.queue import Queue
 from tests.harness.waiting import eventually
 
-CONFIG = '[lane.gpu]\nforeign = ["llama-server"]\n'
+# A name of this process's own: what tests beside it start is a stranger to this queue, too.
+NAME = f"llama-{os.getpid()}"
+CONFIG = f'[lane.gpu]\nforeign = ["{NAME}"]\n'
 
 
 @pytest.fixture
 def queue(manager: PrivateManager) -> Iterator[Queue]:
-    """Give a queue that waits for processes named llama-server, and such a program."""
+    """Give a queue that waits for processes of that name, and such a program."""
     config = manager.home / ".config/sdqueue"
     config.mkdir(parents=True)
     (config / "sdqueue.toml").write_text(CONFIG)
     sleep = shutil.which("sleep")
     assert sleep
-    shutil.copy(sleep, manager.home / "llama-server")
+    shutil.copy(sleep, manager.home / NAME)
     with Queue(manager) as running:
         yield running
 
@@ -33,9 +36,9 @@ def queue(manager: PrivateManager) -> Iterator[Queue]:
 @contextmanager
 def server(queue: Queue) -> Iterator["subprocess.Popen[str]"]:
     """Run a process of that name, which the queue did not start."""
-    process = queue.manager.popen([str(queue.manager.home / "llama-server"), "1000"])
+    process = queue.manager.popen([str(queue.manager.home / NAME), "1000"])
     comm = Path(f"/proc/{process.pid}/comm")
-    eventually(lambda: comm.read_text() == "llama-server\n", "its name")
+    eventually(lambda: comm.read_text() == f"{NAME}\n", "its name")
     try:
         yield process
     finally:
@@ -58,10 +61,10 @@ def test_a_job_waits_for_the_process_by_name_and_starts_when_it_ends(queue: Queu
         queue.put("1-gpu-a", "true")
         queue.wait_reason("1-gpu-a", "foreign")
         (wait,) = queue.events(event="gpu-wait")
-        assert (wait["job"], wait["cmd"], wait["lane"]) == ("1-gpu-a", "llama-server", "gpu")
+        assert (wait["job"], wait["cmd"], wait["lane"]) == ("1-gpu-a", NAME, "gpu")
         assert wait["pid"] > 0
         assert wanted(queue) == wait["episode"]
-        assert "llama-server" in queue.events("1-gpu-a", event="wait")[-1]["detail"]
+        assert NAME in queue.events("1-gpu-a", event="wait")[-1]["detail"]
         (gpu,) = [row for row in queue.ask("ListLanes") if row["name"] == "gpu"]
         assert gpu["state"] == "foreign"
         assert queue.state("1-gpu-a") == "queue"
@@ -156,7 +159,7 @@ def test_a_process_of_that_name_that_a_job_started_is_the_jobs_own(queue: Queue)
     assert queue.process
     queue.process.send_signal(signal.SIGHUP)
     eventually(lambda: queue.ask("ListLanes")[1]["slots"] == 2, "two slots")
-    queue.put("1-gpu-a", f"exec {queue.manager.home}/llama-server 1000")
+    queue.put("1-gpu-a", f"exec {queue.manager.home}/{NAME} 1000")
     queue.wait_running("1-gpu-a")
     queue.put("2-gpu-b", "true")
     queue.wait("2-gpu-b", "done")

@@ -158,9 +158,10 @@ def kill_all(tree: Path) -> None:
     if at_once.exists():
         at_once.write_text("1")
         return
-    for procs in tree.rglob("cgroup.procs"):
-        for pid in procs.read_text().split():
-            os.kill(int(pid), signal.SIGKILL)
+    for at, _, _ in os.walk(tree):  # not rglob(), which fails on a directory that goes meanwhile
+        with contextlib.suppress(OSError):
+            for pid in Path(at, "cgroup.procs").read_text().split():
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def reap(options: int) -> None:

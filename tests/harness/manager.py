@@ -175,6 +175,10 @@ class PrivateManager(Manager):
         """End everything; twice does no harm."""
         self._box.close()
 
+    def pids(self) -> list[int]:
+        """Return the pids of everything inside."""
+        return self._box.pids()
+
     @property
     def cgroup_dir(self) -> Path:
         """The directory of the cgroup that is the root of all inside, as a path that works here."""

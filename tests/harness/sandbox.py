@@ -201,9 +201,9 @@ class Sandbox:
     def pids(self) -> list[int]:
         """Return the pids of everything inside."""
         pids: list[int] = []
-        for procs in self._trees[0].rglob("cgroup.procs") if self._trees else []:
+        for at, _, _ in os.walk(self._trees[0]) if self._trees else ():
             with contextlib.suppress(OSError):  # gone since it was listed
-                pids += map(int, procs.read_text().split())
+                pids += map(int, Path(at, "cgroup.procs").read_text().split())
         return pids
 
     @property
