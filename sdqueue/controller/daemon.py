@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import Mapping
 from functools import partial
 
@@ -22,6 +23,7 @@ def run(*, system: bool, environ: Mapping[str, str] = os.environ) -> int:
     options = _options(environ, system=system)
     spool = open_spool(Spool(default_root(dict(environ), system=system), system=system))
     held = lock(spool)
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # see moves.is_being_written
     try:
         asyncio.run(_run(options, spool, environ))
     except ExceptionGroup as group:

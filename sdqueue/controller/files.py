@@ -6,11 +6,10 @@ queue is a new listing.
 """
 
 import asyncio
-import stat
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
-from asyncinotify import Event, Inotify, Mask
+from asyncinotify import Inotify, Mask
 
 from sdqueue.controller.places import Places, Seen
 from sdqueue.core import events as ev
@@ -122,7 +121,7 @@ class Files:
         async for event in inotify:
             if event.mask & LOST:
                 self._lose()
-            elif event.name and event.name.name.endswith(SUFFIX) and not _is_begun(event):
+            elif event.name and event.name.name.endswith(SUFFIX):
                 self._changed.add(event.name.name.removesuffix(SUFFIX))
             self._something.set()
 
@@ -157,21 +156,6 @@ class Files:
             return []
         # In this order: where it was, the queue knows until it is told that the file is gone.
         return [ev.FileEnded(name, seen.where), ev.FileGone(name)]
-
-
-def _is_begun(event: Event) -> bool:
-    """Say whether a file was only opened for writing: a half-written job must not run.
-
-    What `cp` creates is told again when it is closed. A link is whole when it is created, and the
-    files of `submit` are links at that moment.
-    """
-    if not event.mask & Mask.CREATE or event.path is None:
-        return False
-    try:
-        status = event.path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def _running(seen: Seen) -> ev.FileRunning:

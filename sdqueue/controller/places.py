@@ -134,7 +134,11 @@ class Places:
 
     def look_queued(self, names: list[str], known: Mapping[str, tuple[int, ...]]) -> list[Seen]:
         """Look at names that were just listed in queue/ and in no directory that counts more."""
-        return [self._look_queued(name, known.get(name, ())) for name in names]
+        return [
+            self._look_queued(name, known.get(name, ()))
+            for name in names
+            if not moves.is_being_written(self.spool, name, "queue")
+        ]
 
     def look_running(self, names: list[str]) -> list[Seen]:
         """Look at names that have a file in running/, whether or not they are queued anew too."""
@@ -144,12 +148,12 @@ class Places:
         """Look at one name, wherever it lies."""
         for directory in moves.states_of(self.spool, name):
             where = STATE_OF[directory]
+            if where is JobState.QUEUED and moves.is_being_written(self.spool, name, directory):
+                continue  # inotify tells when it is closed; half a job must not run
             if where is JobState.QUEUED:
                 return self._look_queued(name, known)
-            if where is JobState.RUNNING:
-                return Seen(name, where)
-        ended = [STATE_OF[directory] for directory in moves.states_of(self.spool, name)]
-        return Seen(name, ended[0] if ended else None)
+            return Seen(name, where)
+        return Seen(name, None)
 
     def _look_queued(self, name: str, known: tuple[int, ...]) -> Seen:
         read = scan.read_job(self.spool, "queue", name)

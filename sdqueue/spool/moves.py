@@ -3,6 +3,8 @@
 A rename within one file system is atomic: the file is in exactly one directory at every instant.
 """
 
+import errno
+import fcntl
 import os
 
 from sdqueue.spool.files import sync_dir, telling
@@ -54,6 +56,30 @@ def set_aside(file: str) -> str | None:
         number += 1
     os.rename(file, f"{file}.~{number}~")
     return f"{os.path.basename(file)}.~{number}~"
+
+
+def is_being_written(spool: Spool, name: str, state: str) -> bool:
+    """Say whether somebody has the job's file open for writing, as `cp` does until it is whole.
+
+    A read lease is what the kernel refuses then. Whoever calls this ignores SIGIO, which comes
+    where a writer opens the file in the instant of the lease. Where there are no leases (another
+    owner's file, some network file systems) a file counts as whole.
+    """
+    try:
+        fd = os.open(spool.job_file(state, name), _LOOK)
+    except OSError:
+        return False
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    finally:
+        os.close(fd)
+    return False
+
+
+_LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def remove(spool: Spool, name: str, state: str) -> None:
