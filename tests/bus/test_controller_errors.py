@@ -220,9 +220,13 @@ def test_directories_of_the_spool_that_are_removed_are_made_again(queue: Queue) 
 @pytest.mark.parametrize("moment", ["before it stops", "after it stopped"])
 def test_a_cancel_that_was_answered_outlives_the_controller(queue: Queue, moment: str) -> None:
     trap = "trap 'until [ -e \"$HOME/go\" ]; do sleep 0.05; done; exit 0' TERM\n"
-    queue.put("1-cpu-a", f"{trap} sleep 1000 & wait")
+    queue.put("1-cpu-a", f'{trap} touch "$HOME/deaf"; sleep 1000 & wait')
     unit = queue.wait_running("1-cpu-a")
+    eventually((queue.manager.home / "deaf").exists, "its trap")
     assert queue.ask("CancelJob", "s", "1-cpu-a") == "stopping"
+    if moment == "after it stopped":  # killed before, the controller may not have stopped it yet
+        stops = "deactivating"
+        eventually(lambda: queue.manager.show(unit, "ActiveState") == stops, "it to stop")
     queue.kill()
     let_go(queue)
     if moment == "after it stopped":
