@@ -138,3 +138,15 @@ class Situation:
     def pulled_in_by(self, unit: str) -> list[str]:
         """The units that would start this one if they were started."""
         return list(self.graph.neighbours(self.graph.id(unit), *STARTED_BY))
+
+    def is_after(self, unit: str, other: str) -> bool:
+        """Whether one unit is ordered after the other, through any number of units."""
+        seen, todo = {unit}, [unit]
+        while todo:
+            for near in self.graph.neighbours(todo.pop(), "After"):
+                if near == other:
+                    return True
+                if near not in seen:
+                    seen.add(near)
+                    todo.append(near)
+        return False

@@ -38,20 +38,8 @@ def _is_late(situation: Situation, name: str) -> bool:
     """Whether a unit is ordered after basic.target: all services are, by default."""
     node = situation.graph.node(name)
     if node.load_state == "loaded" or not name.endswith(".service"):
-        return _leads_to(situation, name, "basic.target")
+        return situation.is_after(name, "basic.target")
     return node.load_state == "not-found" and not name.startswith("systemd-")
-
-
-def _leads_to(situation: Situation, start: str, goal: str) -> bool:
-    seen, todo = {start}, [start]
-    while todo:
-        for near in situation.graph.neighbours(todo.pop(), "After"):
-            if near == goal:
-                return True
-            if near not in seen:
-                seen.add(near)
-                todo.append(near)
-    return False
 
 
 RULE = Rule(

@@ -34,20 +34,7 @@ def check(situation: Situation) -> Iterator[Finding]:
 
 
 def _ordered(situation: Situation, unit: str, other: str) -> bool:
-    return _leads(situation, unit, other) or _leads(situation, other, unit)
-
-
-def _leads(situation: Situation, start: str, goal: str) -> bool:
-    """Whether one unit is ordered after the other, through any number of units."""
-    seen, todo = {start}, [start]
-    while todo:
-        for near in situation.graph.neighbours(todo.pop(), "After"):
-            if near == goal:
-                return True
-            if near not in seen:
-                seen.add(near)
-                todo.append(near)
-    return False
+    return situation.is_after(unit, other) or situation.is_after(other, unit)
 
 
 RULE = Rule(
