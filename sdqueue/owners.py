@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from sdqueue.core.model import Owner
+from sdqueue.core.owner import Owner
 
 UNITS = (".service", ".scope", ".slice")
 _DEAD = frozenset("ZXx")

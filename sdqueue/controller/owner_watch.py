@@ -34,7 +34,7 @@ class OwnerWatch:
         if found and found.pidfd >= 0:
             self._watched[lane.name] = found.pidfd
             asyncio.get_running_loop().add_reader(found.pidfd, self._gone, lane)
-        self._post(ev.OwnerSeen(lane.name, found.owner if found else None))
+        self._post(ev.OwnersSeen(lane.name, (found.owner,) if found else ()))
 
     def _gone(self, lane: Lane) -> None:
         self._drop(lane.name)

@@ -32,7 +32,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Look who uses a lane without being the queue's: OwnerSeen, and again when that changes."""
+    """Look who uses a lane without being the queue's: OwnersSeen, and again when that changes."""
 
     lane: str
 

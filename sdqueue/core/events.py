@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from sdqueue.core.actions import Park, Settle, Skip
-from sdqueue.core.model import FORGET, JobState, Memory, Owner, Reason
+from sdqueue.core.model import FORGET, JobState, Memory, Reason
+from sdqueue.core.owner import Owner
 from sdqueue.core.results import RunEnd
 from sdqueue.core.spec import Config, JobSpec
 
@@ -199,11 +200,13 @@ class Halted:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerSeen:
-    """Who uses a lane without being the queue's; None: nobody does."""
+class OwnersSeen:
+    """Who uses a lane without being the queue's. `settling`: somebody was, and the device has not
+    given all memory back yet."""
 
     lane: str
-    owner: Owner | None
+    owners: tuple[Owner, ...]
+    settling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +267,7 @@ QueueEvent = (
     | ChecksRefused
     | LanePaused
     | Halted
-    | OwnerSeen
+    | OwnersSeen
     | HookFailed
     | Noticed
     | ConfigRead

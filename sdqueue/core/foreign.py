@@ -12,17 +12,19 @@ from collections.abc import Iterable
 
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Log
-from sdqueue.core.model import Code, Episode, LaneState, Owner, QueueState, Reason
+from sdqueue.core.model import Code, Episode, LaneState, QueueState, Reason
+from sdqueue.core.owner import Owner, Standing, Use
 
 HOLDING = frozenset({Code.STARTING, Code.TROUBLE, Code.CHECKING})
 """Reasons of a lane that say nothing about whether the wait is over."""
 
 
-def owner_seen(state: QueueState, event: ev.OwnerSeen, now_sec: float) -> list[Action]:
-    """Take note of who uses a lane without being the queue's, None if nobody."""
+def owners_seen(state: QueueState, event: ev.OwnersSeen, now_sec: float) -> list[Action]:
+    """Take note of who uses a lane without being the queue's."""
     lane = state.lanes.get(event.lane)
     if lane:
-        lane.foreign, lane.looked_sec, lane.is_looking = event.owner, now_sec, False
+        lane.users, lane.is_settling = event.owners, event.settling
+        lane.looked_sec, lane.is_looking = now_sec, False
     return []
 
 
@@ -32,25 +34,42 @@ LOOK_SECONDS = 5.0
 
 def needs_look(state: QueueState, lane: LaneState, now_sec: float) -> bool:
     """Say whether to look who uses the lane before a job of it may start, or for how long yet."""
-    if not lane.lane.foreign:
+    if not lane.lane.is_watched:
         return False
-    holds_sec = state.config.recheck_usec / 1e6 if lane.foreign else LOOK_SECONDS
+    holds_sec = state.config.recheck_usec / 1e6 if in_use(lane) else LOOK_SECONDS
     return not lane.looked_sec or not 0.0 <= now_sec - lane.looked_sec <= holds_sec
 
 
 def look_again_sec(state: QueueState, lane: LaneState, block: Reason | None) -> float:
     """Give the time at which a lane whose job waits for its user is looked at again; 0 if never."""
     waits = block is not None and block.code is Code.FOREIGN
-    if not waits or not lane.lane.foreign or lane.is_looking:
+    if not waits or not lane.lane.is_watched or lane.is_looking:
         return 0.0
     return lane.looked_sec + state.config.recheck_usec / 1e6
 
 
+SETTLING = "who used it is gone, and the device gives the memory back"
+
+
+def who_counts(lane: LaneState) -> Owner | None:
+    """Pick the user whom a job waits for, None if there is none: one that works before others."""
+    counting = [owner for owner in lane.users if owner.counts]
+    return min(counting, key=_precedence, default=None)
+
+
+_USES = tuple(Use)
+_STANDINGS = tuple(Standing)
+
+
+def _precedence(owner: Owner) -> tuple[int, int, int]:
+    return _STANDINGS.index(owner.standing), _USES.index(owner.use), owner.pid
+
+
 def in_use(lane: LaneState) -> Reason | None:
     """Say who keeps a job from starting, None if nobody."""
-    owner = lane.foreign
+    owner = who_counts(lane)
     if owner is None:
-        return None
+        return Reason(Code.FOREIGN, SETTLING, "") if lane.is_settling else None
     where = f" in {owner.unit}" if owner.unit else ""
     note = f" ({owner.note})" if owner.note else ""
     detail = f"{owner.comm}, pid {owner.pid}{where}, uses lane {lane.lane.name}{note}"
@@ -80,9 +99,9 @@ def _close(state: QueueState, name: str) -> None:
 
 
 def _tell(state: QueueState, lane: LaneState, block: Reason | None, now_sec: float) -> list[Action]:
-    owner, episode = lane.foreign, lane.episode
+    owner, episode = who_counts(lane), lane.episode
     if owner and block and block.code is Code.FOREIGN:
-        if episode and episode.owner == owner:
+        if episode and episode.owner.identity == owner.identity:
             return []
         ended = _end(lane, "another one uses it now") if episode else []
         return [*ended, _begin(state, lane, owner, now_sec)]
@@ -113,7 +132,7 @@ def _over(lane: LaneState, block: Reason | None) -> str:
         return "the lane is paused"
     if not len(lane.line):
         return "no job waits for the lane any more"
-    return "" if lane.foreign else "it is gone"
+    return "" if in_use(lane) else "it is gone"
 
 
 def _end(lane: LaneState, why: str) -> list[Action]:

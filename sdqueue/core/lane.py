@@ -30,6 +30,11 @@ class Lane(NamedTuple):
     on_failure: tuple[str, ...] = ()
     inhibit_sleep: bool = True
 
+    @property
+    def is_watched(self) -> bool:
+        """Say whether anything tells who uses the lane without being the queue's."""
+        return bool(self.devices or self.foreign)
+
 
 DEFAULT_LANES: tuple[Lane, ...] = (
     Lane(name="cpu"),

@@ -7,7 +7,7 @@ from typing import Any
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Log
 from sdqueue.core.byhand import ended_by_hand
-from sdqueue.core.foreign import owner_seen
+from sdqueue.core.foreign import owners_seen
 from sdqueue.core.hooks import hook_failed, noticed
 from sdqueue.core.line import Line
 from sdqueue.core.model import Code, LaneState, Phase, QueueState
@@ -145,8 +145,8 @@ def _relaned(old: LaneState | None, lane: Lane) -> LaneState:
         return LaneState(lane)
     old.lane, old.line, old.gated, old.recheck_sec = lane, Line(), set(), 0.0
     old.looked_sec = 0.0
-    if not lane.foreign:
-        old.foreign = None
+    if not lane.is_watched:
+        old.users, old.is_settling = (), False
     return old
 
 
@@ -174,7 +174,7 @@ QUEUE_HANDLERS: dict[type, QueueHandler] = {
     ev.ChecksRefused: _checks_refused,
     ev.LanePaused: _paused,
     ev.Halted: _halted,
-    ev.OwnerSeen: owner_seen,
+    ev.OwnersSeen: owners_seen,
     ev.HookFailed: hook_failed,
     ev.Noticed: noticed,
     ev.ConfigRead: _config_read,

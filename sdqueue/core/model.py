@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from sdqueue.core.line import Line, Rank
+from sdqueue.core.owner import Owner
 from sdqueue.core.results import Outcome, RunEnd
 from sdqueue.core.spec import Config, JobSpec, Lane
 from sdqueue.words import names
@@ -124,22 +125,6 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
-    """Who uses what a lane is for without being the queue's.
-
-    `started` tells two processes of one pid apart. `comm` is the kernel's name of the process,
-    `unit` the unit that it is in, empty where it is in none; `note` is for people.
-    """
-
-    pid: int
-    ppid: int = 0
-    comm: str = ""
-    unit: str = ""
-    note: str = ""
-    started: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Episode:
     """A wait for one owner, from the `gpu-wait` that told of it until it is over."""
 
@@ -232,8 +217,8 @@ class LaneState:
     not all here. `refusal` stands from a refusal by PID 1 until its blocker is gone or its time is
     up, `refusals` counts them in a row. `recheck_sec` is when gates are asked again, `reopened_sec`
     when they were last; `crowded` whether it was announced that jobs stand behind the head.
-    `foreign` uses the lane without being ours, as seen at `looked_sec` (0: never looked at);
-    `is_looking`: somebody looks now.
+    `users` use the lane without being ours, as seen at `looked_sec` (0: never looked at), and
+    `is_settling` while a device gives memory back; `is_looking`: somebody looks now.
     """
 
     lane: Lane
@@ -247,7 +232,8 @@ class LaneState:
     recheck_sec: float = 0.0
     reopened_sec: float = 0.0
     crowded: bool = False
-    foreign: Owner | None = None
+    users: tuple[Owner, ...] = ()
+    is_settling: bool = False
     looked_sec: float = 0.0
     is_looking: bool = False
     episode: Episode | None = None

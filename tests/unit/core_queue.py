@@ -30,11 +30,15 @@ def lanes(*wanted: Lane) -> Config:
     return Config(lanes={lane.name: lane for lane in wanted})
 
 
+UNWATCHED = lanes(*(lane._replace(devices=()) for lane in Config().lanes.values()))
+"""The default lanes, as on a box where nothing tells who else uses them."""
+
+
 class Queue:
     """A state, a clock that only tests turn, and all actions so far."""
 
     def __init__(self, config: Config | None = None, *, starting: bool = False) -> None:
-        self.state: QueueState = new_state(config or Config())
+        self.state: QueueState = new_state(config or UNWATCHED)
         self.now = 1_000_000.0
         self.actions: list[act.Action] = []
         if not starting:

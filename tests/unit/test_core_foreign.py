@@ -1,11 +1,13 @@
 """Waits for a lane's user that the queue did not start, and their episodes in the log."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.lane import Config, Lane
-from sdqueue.core.model import Code, Owner, Reason
+from sdqueue.core.model import Code, Reason
+from sdqueue.core.owner import Owner, Use
 from tests.unit.core_queue import Queue, job, lanes, logged, only, started
 
 GPU = Lane(name="gpu", excludes=frozenset({"net"}), foreign=("llama-server",))
@@ -18,8 +20,8 @@ def gpu_queue() -> Queue:
     return Queue(lanes(GPU, NET))
 
 
-def seen(owner: Owner | None) -> ev.OwnerSeen:
-    return ev.OwnerSeen("gpu", owner)
+def seen(*owners: Owner) -> ev.OwnersSeen:
+    return ev.OwnersSeen("gpu", owners)
 
 
 def waits(actions: Iterable[act.Action]) -> list[tuple[str, object]]:
@@ -45,7 +47,7 @@ def test_nothing_starts_in_such_a_lane_before_somebody_has_looked() -> None:
     assert only(act.Look, actions) == [act.Look("gpu")]
     assert started(actions) == []
     assert queue.code("1") == "checking"
-    assert started(queue.tell(seen(None))) == ["1"]
+    assert started(queue.tell(seen())) == ["1"]
 
 
 def test_a_lane_without_names_is_not_looked_at() -> None:
@@ -56,7 +58,7 @@ def test_a_lane_without_names_is_not_looked_at() -> None:
 def test_a_look_that_found_nobody_holds_for_a_moment_only() -> None:
     queue = gpu_queue()
     queue.add(job("1", lane="gpu"))
-    queue.tell(seen(None))
+    queue.tell(seen())
     queue.tell(ev.Refused("1", Reason(Code.REFUSED, "x", "", queue.now + 1)))
     assert started(queue.wait(2)) == ["1"]
     queue.tell(ev.Refused("1", Reason(Code.REFUSED, "x", "", queue.now + 10)))
@@ -78,7 +80,7 @@ def test_who_is_seen_is_named_and_waited_for_and_the_wait_ends_with_a_start() ->
     assert why
     assert (why.code, why.blocker) == ("foreign", "llama.service")
     assert [log.fields["reason"] for log in logged("wait", actions)] == ["foreign"]
-    actions = queue.tell(seen(None))
+    actions = queue.tell(seen())
     assert started(actions) == ["1"]
     actions += queue.begin("1")
     assert waits(actions) == []
@@ -130,7 +132,7 @@ def test_it_ends_when_nobody_waits_any_more_and_begins_again_with_the_next_job()
 
 def test_it_begins_again_after_a_start_also_with_the_same_process() -> None:
     queue = waiting("1", "2")
-    queue.tell(seen(None))
+    queue.tell(seen())
     actions = queue.run("1")
     assert started(actions) == [], "each start needs a look of its own"
     actions = queue.tell(seen(ONE))
@@ -154,7 +156,7 @@ def test_a_user_that_goes_while_a_download_runs_ends_it_without_a_start() -> Non
     queue = waiting("1")
     queue.add(job("n", lane="net"))
     queue.begin("n")
-    assert waits(queue.tell(seen(None))) == [("gpu-wait-end", "it is gone")]
+    assert waits(queue.tell(seen())) == [("gpu-wait-end", "it is gone")]
 
 
 def test_the_same_pid_of_another_process_is_another_episode() -> None:
@@ -187,3 +189,31 @@ def test_a_configuration_without_names_frees_the_lane() -> None:
     queue = waiting("1")
     config = Config(lanes={"gpu": GPU._replace(foreign=()), "net": NET})
     assert started(queue.tell(ev.ConfigRead(config))) == ["1"]
+
+
+def test_one_that_only_holds_a_device_keeps_nobody_from_starting() -> None:
+    queue = gpu_queue()
+    queue.add(job("1", lane="gpu"))
+    assert started(queue.tell(seen(replace(ONE, use=Use.HOLDER)))) == ["1"]
+
+
+def test_one_that_works_is_named_before_one_that_only_has_memory_or_can_not_be_read() -> None:
+    queue = gpu_queue()
+    queue.add(job("1", lane="gpu"))
+    resident = replace(ONE, pid=50, use=Use.RESIDENT)
+    active = replace(ONE, pid=60, use=Use.ACTIVE)
+    actions = queue.tell(seen(replace(ONE, use=Use.UNKNOWN), resident, active))
+    assert logged("gpu-wait", actions)[0].fields["pid"] == 60
+    assert waits(queue.tell(seen(resident)))[-1] == ("gpu-wait", "1")
+
+
+def test_what_changes_of_the_same_process_is_the_same_episode() -> None:
+    queue = waiting("1")
+    assert waits(queue.tell(seen(replace(ONE, memory_bytes=1 << 30, use=Use.RESIDENT)))) == []
+
+
+def test_a_device_that_gives_its_memory_back_is_waited_for_after_its_user() -> None:
+    queue = waiting("1")
+    assert started(queue.tell(ev.OwnersSeen("gpu", (), settling=True))) == []
+    assert queue.code("1") == "foreign"
+    assert started(queue.tell(seen())) == ["1"]

@@ -17,11 +17,11 @@ from sdqueue.core.model import (
     STARTS_MAX,
     Code,
     JobState,
-    Owner,
     Phase,
     Reason,
     new_state,
 )
+from sdqueue.core.owner import Owner
 from sdqueue.core.placing import OBSTACLES
 from sdqueue.core.plan import _REASONS, RULES
 from sdqueue.core.spec import Config, DiskNeed, Lane, MemoryNeed
@@ -236,7 +236,7 @@ def starting() -> Queue:
 def used_by_a_stranger() -> Queue:
     queue = Queue(lanes(Lane(name="cpu", foreign=("llama-server",))))
     queue.add(job("a"))
-    queue.tell(ev.OwnerSeen("cpu", Owner(7, 1, "llama-server")))
+    queue.tell(ev.OwnersSeen("cpu", (Owner(7, 1, "llama-server"),)))
     return queue
 
 

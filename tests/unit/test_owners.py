@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sdqueue import owners
-from sdqueue.core.model import Owner
+from sdqueue.core.owner import Owner
 
 NAMES = ("llama-server",)
 
