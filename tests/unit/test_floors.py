@@ -14,6 +14,7 @@ PACKAGE = ROOT / "sdqueue"
 FLOORS = {
     0: ("words",),
     1: (
+        "cgroup",
         "config",
         "core",
         "generate",
