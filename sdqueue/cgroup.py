@@ -27,6 +27,7 @@ _USER_SLICE = re.compile(r"user-([0-9]+)\.slice")
 _USER_MANAGER = re.compile(r"user@([0-9]+)\.service")
 _CAPSULE = re.compile(r"capsule@.+\.service")
 _MACHINE = re.compile(r"machine-(.+)\.scope|systemd-nspawn@(.+)\.service")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # docker-, libpod-, crio-, cri-containerd-, nerdctl-…: an id of 64 digits is a container's alone.
 _CONTAINER = re.compile(
     r"(?:[a-z][a-z0-9_.-]*-)?([0-9a-f]{64})(?:\.scope)?|lxc\.payload\.([A-Za-z0-9._-]+)"
@@ -104,13 +105,14 @@ class Branch:
         """The name of the machine whose unit this is, "" where it is none's.
 
         Differs from cg_path_get_machine_name(), src/basic/cgroup-util.c, v252, which looks into
-        /run: it is read from the names that machined and nspawn give.
+        /run: it is read from the names that machined and nspawn give, where it can be a host's.
         """
         found = _MACHINE.fullmatch(self.unit)
         try:
-            return unitname.unescape(found[1] or found[2]) if found else ""
+            name = unitname.unescape(found[1] or found[2]) if found else ""
         except ValueError:
             return ""
+        return name if _HOST.fullmatch(name) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ from sdqueue.bus.systemd_words import (
 )
 from sdqueue.bus.window import STARTS_MAX, StartWindow
 from sdqueue.bus.wire import Variant
+from sdqueue.pidfd import has_ended
 from sdqueue.words.errors import RemoteError
 
 __all__ = [
@@ -83,6 +84,11 @@ __all__ = [
 ]
 
 PROPERTIES = "org.freedesktop.DBus.Properties"
+NO_UNIT_OF_PROCESS = (
+    f"{NAME}.NoUnitForPID",
+    f"{NAME}.NoSuchProcess",
+    "org.freedesktop.DBus.Error.UnixProcessIdUnknown",
+)
 CALLS_MAX = 100
 
 Properties = Sequence[tuple[str, str, object]]
@@ -101,6 +107,7 @@ class Systemd:
         self._window = StartWindow()
         self._calls = asyncio.Semaphore(CALLS_MAX)
         self._is_matched = False
+        self._knows_pidfds = True
         self._loop = asyncio.get_running_loop()
         self._changes: dict[str, dict[str, Signal]] = {}
 
@@ -187,18 +194,51 @@ class Systemd:
         try:
             (path,) = await self._call("GetUnitByPID", "u", pid)
         except RemoteError as error:
-            if error.name in (
-                f"{NAME}.NoUnitForPID",
-                "org.freedesktop.DBus.Error.UnixProcessIdUnknown",
-            ):
+            if error.name in NO_UNIT_OF_PROCESS:
                 return None
             raise
         return unit_of_path(str(path))
+
+    async def unit_of_pid(self, pidfd: int, pid: int) -> str | None:
+        """Return the unit that the process of a descriptor belongs to; it can't be another's.
+
+        None where it is in none, or has ended. A manager before systemd 253 is asked by pid, and
+        its answer counts if the process is there still.
+        """
+        if self._knows_pidfds:
+            try:
+                _, unit, _ = await self._call("GetUnitByPIDFD", "h", pidfd)
+            except RemoteError as error:
+                if error.name in NO_UNIT_OF_PROCESS:
+                    return None
+                if error.name != "org.freedesktop.DBus.Error.UnknownMethod":
+                    raise
+                self._knows_pidfds = False
+            else:
+                return str(unit)
+        unit_name = await self.unit_by_pid(pid)
+        return None if has_ended(pidfd) else unit_name
 
     async def unit_pids(self, name: str) -> list[int]:
         """Return the processes of a unit."""
         (rows,) = await self._call("GetUnitProcesses", "s", name)
         return [pid for _, pid, _ in _rows(rows)]
+
+    async def active_state(self, name: str) -> str:
+        """Return the state of a unit: active, activating, failed…, "" where it is not loaded."""
+        try:
+            (path,) = await self._call("GetUnit", "s", name)
+        except RemoteError as error:
+            if error.name == f"{NAME}.NoSuchUnit":
+                return ""
+            raise
+        (state,) = await self._get("Get", str(path), "ss", UNIT, "ActiveState")
+        return str(state)
+
+    async def control_group(self) -> str:
+        """Return the control group below which the manager has its units, "" for the root."""
+        (path,) = await self._get("Get", PATH, "ss", MANAGER, "ControlGroup")
+        return str(path)
 
     async def manager_properties(self) -> dict[str, object]:
         """Return the manager's own properties: Version, SystemState, FinishTimestamp…"""

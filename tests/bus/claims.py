@@ -295,6 +295,20 @@ async def what_runs_is_listed_found_by_its_process_and_can_be_killed(it: Client)
     await it.systemd.reset_failed("sdqtest-runs.service")
 
 
+async def a_unit_has_a_state_as_long_as_it_is_loaded(it: Client) -> None:
+    job = await it.start("sdqtest-state.service", "/bin/sleep", "infinity")
+    await it.told(UnitChanged, unit="sdqtest-state.service")
+    assert await it.systemd.active_state("sdqtest-state.service") == "activating"
+    await it.stop("sdqtest-state.service", job)
+    assert await it.systemd.active_state("sdqtest-state.service") == ""
+
+
+async def the_manager_says_where_its_control_group_is(it: Client) -> None:
+    root = await it.systemd.control_group()
+    assert root == "" or root.startswith("/")
+    assert not root.endswith(("/", "/init.scope"))
+
+
 async def the_manager_says_its_version_and_that_it_has_started(it: Client) -> None:
     properties = await it.systemd.manager_properties()
     assert await it.systemd.version() >= 252
@@ -408,6 +422,8 @@ ALL: list[Callable[[Client], Awaitable[None]]] = [
     a_finished_unit_read_by_its_path_lies_and_we_say_it_is_gone,
     a_failed_unit_is_kept_until_it_is_reset,
     what_runs_is_listed_found_by_its_process_and_can_be_killed,
+    a_unit_has_a_state_as_long_as_it_is_loaded,
+    the_manager_says_where_its_control_group_is,
     the_manager_says_its_version_and_that_it_has_started,
     descriptors_can_be_handed_to_a_unit,
     a_reload_keeps_the_unit_job_and_what_is_told_between_means_nothing,

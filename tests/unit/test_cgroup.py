@@ -206,6 +206,8 @@ MACHINES = [
     ("/machine.slice/machine-qemu\\x2d1\\x2dvm.scope", "qemu-1-vm"),
     ("/machine.slice/systemd-nspawn@web.service/payload", "web"),
     ("/machine.slice/machine-a\\xzz.scope", ""),
+    ("/machine.slice/machine-a\\x1b[1m.scope", ""),
+    ("/machine.slice/machine-a\\x1bb.scope", ""),
     ("/machine.slice/other.scope", ""),
     ("/system.slice/a.service/machine-web.scope", ""),
 ]

@@ -30,7 +30,17 @@ FLOORS = {
     ),
     2: ("boot",),
     3: ("lint",),
-    4: ("bus", "config_files", "notify", "owners", "sensors", "spool", "unitpath", "watch"),
+    4: (
+        "bus",
+        "config_files",
+        "notify",
+        "owners",
+        "pidfd",
+        "sensors",
+        "spool",
+        "unitpath",
+        "watch",
+    ),
     5: ("controller", "generator"),
     6: ("__main__", "cli"),
 }
