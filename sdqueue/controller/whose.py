@@ -26,6 +26,7 @@ from sdqueue.cgroup import Branch, Layout, Place
 from sdqueue.core.owner import Standing
 from sdqueue.pidfd import has_ended
 from sdqueue.words.errors import BusError
+from sdqueue.words.unitname import ROOT_SLICE
 
 NO_ANSWER = "its unit can't be told: the service manager does not answer"
 NO_PATH = "whose it is can't be told: its control group can't be read"
@@ -94,6 +95,7 @@ async def _judged(asker: Asker, seen: _Seen, pid: int, pidfd: int) -> Belonging:
     if not cgroup.is_below(seen.path, root):
         return _belonging(seen.at, _system_uid(seen, seen.at))
     unit = await asker.systemd.unit_of_pid(pidfd, pid) or ""
+    unit = "" if unit == ROOT_SLICE else unit  # before systemd 256 that is said of what is nowhere
     at, uid = _answered(asker, seen, unit, root)
     if unit in asker.ours:
         return _belonging(at, uid, Standing.OURS)
