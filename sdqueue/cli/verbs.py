@@ -28,8 +28,8 @@ class Verb:
     ) -> None:
         self.group = group
         self.name = name
-        # A module named list would hide the builtin from the package that it is in.
-        self.module = {"list": "listing"}.get(name, name.replace("-", "_"))
+        # A module named list would hide the builtin from the package; import is a keyword.
+        self.module = {"list": "listing", "import": "importing"}.get(name, name.replace("-", "_"))
         self.usage = usage
         self.help = help
         self.aliases = tuple(aliases)
@@ -124,6 +124,13 @@ VERBS: tuple[Verb, ...] = (
     Verb(SETTING_UP, "upgrade", "", "put this version in place of the last one; jobs run on"),
     Verb(SETTING_UP, "uninstall", "", "take away what install has put in place; the spool stays"),
     Verb(SETTING_UP, "doctor", "", "say what is wrong with this box, and what mends it"),
+    Verb(
+        SETTING_UP,
+        "import",
+        "DIR",
+        "take over the jobs of another directory queue",
+        words="files",
+    ),
     Verb(SETTING_UP, "daemon", "", "the controller, as sdqueue.service runs it"),
     Verb(SETTING_UP, "completion", "SHELL", "print a shell's completion script", words="shells"),
 )

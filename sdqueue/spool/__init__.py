@@ -11,6 +11,8 @@ Synchronous; decides nothing; every OSError becomes a SpoolError that says what,
 | scan     | which job files there are, reading their heads                         |
 | moves    | from one state to another, removal                                     |
 | rewrite  | new content for a job file, in its place                               |
+| takeover | files of another queue, on their way into this one                     |
+| openers  | which processes have files open, or in their command line              |
 | runs     | `runs/JOB/N/`: snapshot, record, witness; `work/JOB`                   |
 | meta     | `meta/JOB.json`: what must outlive a restart and is not in the file    |
 | eventlog | `events.jsonl`: append, rotate                                          |

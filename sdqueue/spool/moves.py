@@ -59,14 +59,19 @@ def set_aside(file: str) -> str | None:
 
 
 def is_being_written(spool: Spool, name: str, state: str) -> bool:
-    """Say whether somebody has the job's file open for writing, as `cp` does until it is whole.
+    """Say whether somebody has the job's file open for writing, as `cp` does until it is whole."""
+    return has_writer(spool.job_file(state, name))
+
+
+def has_writer(file: str) -> bool:
+    """Say whether somebody has a file open for writing.
 
     A read lease is what the kernel refuses then. Whoever calls this ignores SIGIO, which comes
     where a writer opens the file in the instant of the lease. Where there are no leases (another
     owner's file, some network file systems) a file counts as whole.
     """
     try:
-        fd = os.open(spool.job_file(state, name), _LOOK)
+        fd = os.open(file, _LOOK)
     except OSError:
         return False
     try:

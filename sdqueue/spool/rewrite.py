@@ -19,6 +19,7 @@ from sdqueue.words.errors import NoSuchJob, SpoolError, WrongState
 from sdqueue.words.problem import Problem
 
 _AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
 _CANNOT = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 _AT_REST = ("parked", "failed", "done")
@@ -121,8 +122,25 @@ def _is_same(one: os.stat_result, other: os.stat_result) -> bool:
 
 
 def _exchange(one: str, other: str) -> None:
-    """Exchange two files' names in one step, as renameat2(2) does; both must be there."""
-    arguments = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    """Exchange two files' names in one step; both must be there."""
+    _renameat2(one, other, _RENAME_EXCHANGE)
+
+
+def rename_new(old: str, new: str) -> None:
+    """Rename a file, in one step, to a name that is free, or raise FileExistsError."""
+    try:
+        _renameat2(old, new, _RENAME_NOREPLACE)
+    except OSError as error:
+        if error.errno not in _CANNOT:
+            raise
+        # A file system without that step.
+        if os.path.lexists(new):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
+        os.rename(old, new)
+
+
+def _renameat2(one: str, other: str, flags: int) -> None:
+    arguments = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), flags)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(*arguments):
         number = ctypes.get_errno()

@@ -9,6 +9,7 @@ from sdqueue.cli.doctor.verdict import NOTE, OK, PROBLEM, Patient, Verdict
 from sdqueue.config_files import read_config
 from sdqueue.spool.layout import DIRECTORIES, SCHEMA
 from sdqueue.spool.scan import scan
+from sdqueue.spool.takeover import list_staged
 from sdqueue.words.errors import SdqueueError
 from sdqueue.words.names import SUFFIX
 from sdqueue.words.spans import format_size
@@ -35,7 +36,7 @@ def spool(patient: Patient) -> Iterator[Verdict]:
     if not os.path.isdir(root):
         yield Verdict(NOTE, f"there is no spool yet; {root} is made by the first submit")
         return
-    found = [*_access(patient, root), *_schema(patient)]
+    found = [*_access(patient, root), *_schema(patient), *_import(patient)]
     yield from found
     if not found:
         yield Verdict(OK, f"{root} is yours alone")
@@ -71,6 +72,13 @@ def _schema(patient: Patient) -> Iterator[Verdict]:
         mend = "" if newer else f"echo {SCHEMA} >{shlex.quote(file)}"
         why = "of a newer sdqueue: install that" if newer else "damaged"
         yield Verdict(PROBLEM, f"{file} says {text[:20]!r}, which is {why}", mend)
+
+
+def _import(patient: Patient) -> Iterator[Verdict]:
+    waiting = len(list_staged(patient.place.spool))
+    if waiting:
+        text = f"an import was cut off: {waiting} of its files wait in import/, where no job runs"
+        yield Verdict(PROBLEM, text, "sdqueue import DIR")
 
 
 def disk(patient: Patient, mounts_file: str = "/proc/self/mounts") -> Iterator[Verdict]:
