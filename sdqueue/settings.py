@@ -84,6 +84,28 @@ def _processes(value: object) -> tuple[str, ...]:
     return names
 
 
+def _ports(value: object) -> tuple[int, ...]:
+    ports = value if isinstance(value, list) else [value]
+    for port in ports:
+        if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65535:
+            raise ValueError("it must be a port from 1 to 65535, or a list of them")
+    return tuple(dict.fromkeys(ports))
+
+
+def _files(value: object) -> tuple[str, ...]:
+    for file in (files := _texts(value)):
+        if not file.startswith("/"):
+            raise ValueError(f"{shown(file)} is no path from the root")
+    return files
+
+
+def _unit_globs(value: object) -> tuple[str, ...]:
+    for glob in (globs := _texts(value)):
+        if "." not in glob and not glob.endswith("*"):
+            raise ValueError(f"{shown(glob)} fits no unit: their names end as in .service")
+    return globs
+
+
 def _units(value: object) -> tuple[str, ...]:
     units: tuple[str, ...] = ()
     for text in _texts(value):
@@ -128,6 +150,9 @@ LANE_SETTINGS: tuple[Setting, ...] = (
     Setting("before", "before", _texts, "lanes", "lanes that wait for this one's jobs"),
     Setting("devices", "devices", _devices, "globs", "devices whose users count"),
     Setting("foreign", "foreign", _processes, "names", "process names that count as users"),
+    Setting("ports", "ports", _ports, "ports", "TCP ports whose listeners count as users"),
+    Setting("owner_files", "owner_files", _files, "globs", "files whose lockers count as users"),
+    Setting("units", "units", _unit_globs, "globs", "units that count as users while active"),
     Setting("yielding", "yielding", _texts, "globs", "units that are asked to give way"),
     Setting("memory_margin", "memory_margin_bytes", _size, "size", "memory left over by MEMORY"),
     Setting("on_success", "on_success", _units, "units", "units to start when a job is done"),

@@ -1,52 +1,310 @@
-"""Keeping up with who uses a lane: one look, and another when the process that was found ends.
+"""Keeping up with who uses a lane: a look, and another one when the kernel says that it may differ.
 
-The end of a process is an event of its descriptor, so a wait ends in milliseconds and nothing
-polls. Who uses the lane then is looked for anew, and not remembered.
+Theory of operation. A look is a sweep by the detectors, in a thread, and then the question whose
+each process is. The watches for what may change are made before it: the ends of the processes that
+were found, their control groups' emptying, the opening and closing of the lane's devices, and
+devices that come. Each of these has the lane looked at anew; who used it is never remembered. So
+when the child of a model server's router ends, the next look names the router.
+
+Ends are looked after at once. Openings come in bursts, so a look waits a moment for more of them,
+longer the dearer the last one was; and since a program that has just opened a device has done
+nothing with it yet, another look follows. Where nothing changes nothing runs, but for a slow full
+look at lanes on which somebody could be at all.
+
+A device gives memory back after its user is gone. So a lane that was used is settling until two
+readings agree, at most SETTLE_SEC; what is left then is a note, and no reason to wait.
 """
 
 import asyncio
 import os
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
-from sdqueue import owners
+from asyncinotify import Mask
+
+from sdqueue.bus.systemd import Systemd
+from sdqueue.controller.notices import CAME, USED, Notices
+from sdqueue.controller.whose import Asker, whose
 from sdqueue.core import events as ev
 from sdqueue.core.lane import Lane
+from sdqueue.core.owner import Owner, Standing, Use
+from sdqueue.owners import judge
+from sdqueue.owners.box import Box, look_at
+from sdqueue.owners.locks import owner_files
+from sdqueue.owners.sweep import BETWEEN_SEC, HIDDEN, LaneMemory, Seen, Sweep
+from sdqueue.owners.units import STATES, ActiveUnit
+from sdqueue.words.errors import BusError
+
+RECHECK_SEC = 60.0
+SETTLE_SEC = 30.0
+READING_SEC = 0.25
+OPENED_SEC = 0.2
+FOLLOW_SEC = 5.0
+"""After a device was opened: by then it can be seen what is done with it."""
+PRICE = 50
+"""Looks for the opening of devices take at most one part in so many of the time."""
+CGROUP_DIRS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+
+
+NOBODY = Seen(())
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A lane, and what is kept of it between two looks.
+
+    `began` counts looks. `cost_sec` is what the last sweep took, `ended_sec` when it was over.
+    `settling_since_sec` is 0 while nothing settles.
+    """
+
+    lane: Lane
+    memory: LaneMemory = field(default_factory=LaneMemory)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    began: int = 0
+    seen: Seen = NOBODY
+    notices: Notices | None = None
+    timer: asyncio.TimerHandle | None = None
+    is_full: bool = True
+    follow: bool = False
+    cost_sec: float = 0.0
+    ended_sec: float = 0.0
+    settling_since_sec: float = 0.0
 
 
 class OwnerWatch:
-    """Looks and watches, one process for each lane."""
+    """Looks and watches, for each lane on which somebody could be.
+
+    `asker` says who asks whose a process is; `root` is a test's own tree.
+    """
 
     def __init__(
         self,
         post: Callable[[ev.Event], None],
         spawn: Callable[[Coroutine[object, object, None]], None],
         ours: Callable[[], set[str]],
+        *,
+        asker: Callable[[Lane], Asker] | None = None,
+        recheck_sec: Callable[[], float] = lambda: RECHECK_SEC,
+        root: str = "/",
     ) -> None:
         self._post = post
         self._spawn = spawn
         self._ours = ours
-        self._watched: dict[str, int] = {}
+        self._asker = asker
+        self._recheck_sec = recheck_sec
+        self._root = root
+        self._lanes: dict[str, _Watched] = {}
 
     async def look(self, lane: Lane) -> None:
-        """Look who uses a lane, tell the queue, and watch the process that was found."""
-        found = await asyncio.to_thread(owners.find, lane.foreign, self._ours())
-        self._drop(lane.name)
-        if found and found.pidfd >= 0:
-            self._watched[lane.name] = found.pidfd
-            asyncio.get_running_loop().add_reader(found.pidfd, self._gone, lane)
-        self._post(ev.OwnersSeen(lane.name, (found.owner,) if found else ()))
+        """Look who uses a lane, tell the queue, and watch what could change that."""
+        watched = self._lanes.get(lane.name)
+        if watched is None or watched.lane != lane:
+            self._drop(lane.name)
+            watched = self._lanes[lane.name] = _Watched(lane)
+        before = watched.began
+        async with watched.lock:
+            if watched.began > before:
+                return  # a look that began after this was asked for has told
+            watched.began += 1
+            await self._look(watched)
 
-    def _gone(self, lane: Lane) -> None:
-        self._drop(lane.name)
-        self._spawn(self.look(lane))
-
-    def _drop(self, lane: str) -> None:
-        pidfd = self._watched.pop(lane, -1)
-        if pidfd >= 0:
-            asyncio.get_running_loop().remove_reader(pidfd)
-            os.close(pidfd)
+    def follow(self, lanes: list[Lane]) -> None:
+        """Look at these lanes and keep up with them, and with no others."""
+        for name in set(self._lanes) - {lane.name for lane in lanes if lane.is_watched}:
+            self._drop(name)
+        for lane in lanes:
+            if lane.is_watched:
+                self._spawn(self.look(lane))
 
     def close(self) -> None:
         """Watch nobody any more."""
-        for lane in list(self._watched):
-            self._drop(lane)
+        for name in list(self._lanes):
+            self._drop(name)
+
+    # One look
+
+    async def _look(self, watched: _Watched) -> None:
+        if watched.timer:
+            watched.timer.cancel()
+        notices, is_full = Notices(), watched.is_full
+        try:
+            await asyncio.to_thread(self._watch_devices, watched, notices)
+            found = await self._swept(watched, is_full=is_full)
+            owners = [await self._belonging(watched, each, notices) for each in found.owners]
+        except BaseException:
+            notices.close()
+            raise
+        if self._lanes.get(watched.lane.name) is not watched:
+            notices.close()  # the lane is another now, and is looked at as that
+            return
+        old, watched.notices = watched.notices, notices
+        if old:
+            old.close()
+        self._tell(watched, replace(found, owners=tuple(filter(None, owners))))
+
+    async def _swept(self, watched: _Watched, *, is_full: bool) -> Seen:
+        loop, lane = asyncio.get_running_loop(), watched.lane
+        systemd = self._asker(lane).systemd if self._asker else None
+        active = await active_units(systemd, lane)
+        sweep = Sweep(lane, watched.memory, root=self._root, active=active)
+        began = loop.time()
+        needs_second = await asyncio.to_thread(sweep.first, is_full=is_full)
+        watched.cost_sec = loop.time() - began
+        if needs_second:
+            await asyncio.sleep(BETWEEN_SEC)
+            await asyncio.to_thread(sweep.again)
+        return await asyncio.to_thread(sweep.seen)
+
+    def _tell(self, watched: _Watched, found: Seen) -> None:
+        """Post what was found, and say when to look again if nothing happens."""
+        now = asyncio.get_running_loop().time()
+        settling = _settles(watched, found, now)
+        watched.seen, watched.ended_sec = found, now
+        watched.settling_since_sec = (watched.settling_since_sec or now) if settling else 0.0
+        follow, watched.follow, watched.is_full = watched.follow, False, False
+        self._post(ev.OwnersSeen(watched.lane.name, found.owners, settling))
+        if settling:
+            self._again(watched, READING_SEC)
+        elif follow:
+            self._again(watched, FOLLOW_SEC)
+        elif self._is_live(watched.lane):
+            self._again(watched, self._recheck_sec(), is_full=True)
+
+    def _is_live(self, lane: Lane) -> bool:
+        """Say whether somebody could use the lane at all."""
+        named = (lane.foreign, lane.ports, lane.owner_files, lane.units)
+        return any(named) or bool(Box(self._root).nodes(lane))
+
+    # Whose it is
+
+    async def _belonging(self, watched: _Watched, owner: Owner, notices: Notices) -> Owner | None:
+        """Say whose a process is, and watch it; None where it has ended meanwhile."""
+        if not owner.pid or self._root != "/":
+            return owner
+        try:
+            pidfd = os.pidfd_open(owner.pid)
+        except OSError:
+            return None
+        process = look_at(owner.pid)
+        try:
+            if owner.started and (process is None or process.started != owner.started):
+                return None
+            placed = await self._placed(watched.lane, owner, pidfd)
+            if placed is None:
+                return None
+            owner = judge.excused(placed)
+            self._watch(watched, owner, notices, os.dup(pidfd))
+        finally:
+            os.close(pidfd)
+        return owner
+
+    async def _placed(self, lane: Lane, owner: Owner, pidfd: int) -> Owner | None:
+        """Add whose a process is; None where it has ended."""
+        if self._asker is None:  # nobody can be asked: the path's word has to do
+            is_ours = owner.unit in self._ours()
+            return replace(owner, standing=Standing.OURS if is_ours else owner.standing)
+        told = await whose(self._asker(lane), owner.pid, pidfd)
+        if told is None:
+            return None
+        note = "; ".join(filter(None, (told.note, owner.note)))
+        return replace(owner, standing=told.standing, unit=told.unit, uid=told.uid, note=note)
+
+    def _watch(self, watched: _Watched, owner: Owner, notices: Notices, pidfd: int) -> None:
+        """Look again when an owner has ended, soon where nobody waits for it."""
+        delay_sec = 0.0 if owner.counts else FOLLOW_SEC
+        notices.watch_process(pidfd, lambda: self._again(watched, delay_sec))
+        if owner.counts and (file := _events_file(owner)):
+            notices.watch_files([file], Mask.MODIFY, lambda: self._again(watched, 0.0))
+
+    # Looking again
+
+    def _watch_devices(self, watched: _Watched, notices: Notices) -> None:
+        box, lane = Box(self._root), watched.lane
+        files = [box.path(node.path) for node in box.nodes(lane)]
+        notices.watch_files(files, USED, lambda: self._used(watched))
+        directories = {os.path.dirname(pattern) for pattern in lane.devices}
+        above = {os.path.dirname(each) for each in directories if each != "/dev"}
+        came = [box.path(each) for each in directories | above]
+        notices.watch_files(came, CAME, lambda: self._again(watched, OPENED_SEC, is_full=True))
+        locked = owner_files(box, lane).values()
+        notices.watch_files(locked, Mask.CLOSE, lambda: self._again(watched, 0.0))
+
+    def _used(self, watched: _Watched) -> None:
+        """A device was opened or closed; more of that may come."""
+        watched.follow = watched.is_full = True
+        self._again(watched, max(OPENED_SEC, PRICE * watched.cost_sec))
+
+    def _again(self, watched: _Watched, delay_sec: float, *, is_full: bool = False) -> None:
+        """Look again after a while, unless that is to be earlier already."""
+        if self._lanes.get(watched.lane.name) is not watched:
+            return
+        loop = asyncio.get_running_loop()
+        rest_sec = watched.ended_sec + 5 * watched.cost_sec - loop.time()
+        at = loop.time() + max(delay_sec, min(rest_sec, 1.0))
+        watched.is_full = watched.is_full or is_full
+        timer = watched.timer
+        if timer and not timer.cancelled() and loop.time() < timer.when() <= at:
+            return
+        if timer:
+            timer.cancel()
+        watched.timer = loop.call_at(at, lambda: self._spawn(self.look(watched.lane)))
+
+    def _drop(self, name: str) -> None:
+        watched = self._lanes.pop(name, None)
+        if watched and watched.timer:
+            watched.timer.cancel()
+        if watched and watched.notices:
+            watched.notices.close()
+
+
+def _settles(watched: _Watched, found: Seen, now_sec: float) -> bool:
+    """Say whether the devices still give memory back that somebody had who is gone."""
+    if not found.gauges or any(_is_somebody(owner) for owner in found.owners):
+        return False
+    if not watched.settling_since_sec:
+        return any(_had_memory(owner) for owner in watched.seen.owners)
+    if now_sec - watched.settling_since_sec >= SETTLE_SEC:
+        return False
+    return not judge.agree(watched.seen.gauges, found.gauges)
+
+
+def _is_somebody(owner: Owner) -> bool:
+    return owner.counts and owner.note != HIDDEN
+
+
+def _had_memory(owner: Owner) -> bool:
+    return owner.pid > 0 and owner.use is not Use.HOLDER and owner.memory_bytes > 0
+
+
+async def active_units(systemd: Systemd | None, lane: Lane) -> tuple[ActiveUnit, ...] | None:
+    """Ask the manager which of the lane's `units` are active; None where it does not answer."""
+    if not lane.units:
+        return ()
+    if systemd is None:
+        return None
+    found = []
+    try:
+        for unit in await systemd.list_units(lane.units, STATES):
+            properties = await systemd.unit_properties(unit.name) or {}
+            found.append(ActiveUnit(unit.name, _pid(properties.get("MainPID"))))
+    except BusError:
+        return None
+    return tuple(found)
+
+
+def _pid(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _events_file(owner: Owner) -> str:
+    """Find the file that tells when the control group of an owner's unit is empty, "" for none."""
+    with suppress(OSError):
+        with open(f"/proc/{owner.pid}/cgroup", errors="surrogateescape") as lines:
+            path = next((line.rstrip("\n")[3:] for line in lines if line.startswith("0::")), "")
+        parts = path.split("/")
+        if owner.unit in parts and not owner.unit.endswith(".slice"):
+            inside = "/".join(parts[: parts.index(owner.unit) + 1])
+            files = [f"{each}{inside}/cgroup.events" for each in CGROUP_DIRS]
+            return next(filter(os.path.exists, files), "")
+    return ""

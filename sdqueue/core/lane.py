@@ -14,6 +14,8 @@ class Lane(NamedTuple):
 
     `before` names lanes whose jobs wait while this one has a runnable job. `slice_properties` are
     unit-file assignments of the lane's slice. `job_defaults` are job header keys and values.
+    `devices`, `foreign`, `ports`, `owner_files` and `units` say who uses the lane without being the
+    queue's; `yielding` are those of them who give way.
     """
 
     name: str
@@ -23,6 +25,9 @@ class Lane(NamedTuple):
     devices: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     yielding: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
+    owner_files: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
     slice_properties: tuple[tuple[str, str], ...] = ()
     memory_margin_bytes: int = 0
     job_defaults: tuple[tuple[str, str], ...] = ()
@@ -33,7 +38,8 @@ class Lane(NamedTuple):
     @property
     def is_watched(self) -> bool:
         """Say whether anything tells who uses the lane without being the queue's."""
-        return bool(self.devices or self.foreign)
+        sources = (self.devices, self.foreign, self.ports, self.owner_files, self.units)
+        return any(sources)
 
 
 DEFAULT_LANES: tuple[Lane, ...] = (

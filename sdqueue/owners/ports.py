@@ -1,0 +1,69 @@
+"""Who uses a lane by listening on a port: a model server, say, whose program has many names.
+
+/proc/net/tcp tells of everybody's listeners, with the user and the number of the socket; which
+process has it is found among the descriptors that may be looked at.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from sdqueue.core.lane import Lane
+from sdqueue.owners.box import Box
+from sdqueue.owners.sighting import Report, Sighting
+
+TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+LISTENS = "0A"
+
+
+class Listener(NamedTuple):
+    """A socket that listens."""
+
+    port: int
+    uid: int
+    inode: str
+
+
+def parse(text: str, ports: Iterable[int]) -> list[Listener]:
+    """Read one table for the listeners of these ports; what is no row of it is left out."""
+    found = []
+    for line in text.split("\n")[1:]:
+        words = line.split()
+        with suppress(ValueError, IndexError):
+            port = int(words[1].rpartition(":")[2], 16)
+            if words[3] == LISTENS and port in ports:
+                found.append(Listener(port, int(words[7]), words[9]))
+    return found
+
+
+def look(box: Box, lane: Lane) -> Report:
+    """See who listens on the lane's `ports`."""
+    listeners: list[Listener] = []
+    try:
+        for table in TABLES:
+            with suppress(FileNotFoundError):  # a box without one of the two protocols
+                listeners += parse(box.read_all(table), lane.ports)
+    except OSError as error:
+        return Report(cannot_tell=f"listeners can't be read: {error.strerror}")
+    if not listeners:
+        return Report()
+    held = _holders(box, {listener.inode for listener in listeners})
+    return Report(tuple(_sighting(each, held.get(each.inode, 0)) for each in set(listeners)))
+
+
+def _sighting(listener: Listener, pid: int) -> Sighting:
+    whose = "" if pid else f", a process of uid {listener.uid}"
+    return Sighting(pid, "port", f"listens on port {listener.port}{whose}", is_named=True)
+
+
+def _holders(box: Box, inodes: set[str]) -> dict[str, int]:
+    """Find the eldest process of each socket, by inode; those of others stay unknown."""
+    wanted = {f"socket:[{inode}]": inode for inode in inodes}
+    found: dict[str, int] = {}
+    for pid in sorted(box.pids()):
+        with suppress(OSError):
+            for fd in box.names(f"/proc/{pid}/fd"):
+                inode = wanted.get(box.link(f"/proc/{pid}/fd/{fd}"))
+                if inode:
+                    found.setdefault(inode, pid)
+    return found
