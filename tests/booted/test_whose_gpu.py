@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sdqueue.controller.whose import NO_UNIT, Belonging
+from sdqueue.controller.whose import NO_PATH, NO_UNIT, Belonging
 from sdqueue.core.owner import Standing
 from tests.harness.container import PYTHONPATH, Container
 from tests.harness.waiting import eventually
@@ -201,3 +201,19 @@ def test_every_scene_is_asked_of_and_every_directory_is_called_what_it_should_no
     assert {scene for _, scene in played.found} == set(SCENES)
     for scene, (_, _, to) in SCENES.items():
         assert f"{to.format(**played.uids).removeprefix('..')}\n" in played.paths[scene]
+
+
+def test_of_a_process_that_proc_hides_nothing_is_said_and_it_counts(
+    shared_container: Container, played: Played
+) -> None:
+    pids = [
+        int((shared_container.root / "srv/pids" / who).read_text())
+        for who in ("engine", "his-engine")
+    ]
+    shared_container.run(["mount", "-o", "remount,hidepid=2", "/proc"])
+    try:
+        hers, his = answers(shared_container, "anna", pids)
+    finally:
+        shared_container.run(["mount", "-o", "remount,hidepid=0", "/proc"])
+    assert hers == played.found["anna", "engine"]
+    assert his == Belonging(FOREIGN, note=NO_PATH)

@@ -16,8 +16,11 @@ from sdqueue.bus.connection import Bus
 from sdqueue.bus.systemd import Systemd
 from sdqueue.controller.whose import NO_ANSWER, NO_UNIT, Asker, Belonging, whose
 from sdqueue.core.owner import Standing
+from sdqueue.pidfd import has_ended
+from tests.harness import manager as managers
 from tests.harness import whose as asked
-from tests.harness.manager import PrivateManager
+from tests.harness.manager import PrivateManager, systemd_program
+from tests.harness.tools import require
 from tests.harness.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -152,6 +155,32 @@ def test_a_process_that_ended_is_nobodys(
     os.close(pidfd)
 
 
+def test_a_process_that_ends_while_its_manager_is_asked_is_nobodys(
+    shared_manager: PrivateManager, run_async: Callable[..., Any]
+) -> None:
+    async def main(pid: int) -> Belonging | None:
+        pidfd = os.pidfd_open(pid)
+        async with await Bus.connect(shared_manager.bus_address) as bus:
+            asker = Asker(Systemd(bus, lambda _event: None), system=False, yielding=["*"])
+            os.kill(shared_manager.pid, signal.SIGSTOP)
+            asking = asyncio.create_task(whose(asker, pid, pidfd))
+            while len(bus._pending) == 0:
+                await asyncio.sleep(0)
+            os.kill(pid, signal.SIGKILL)
+            while not has_ended(pidfd):
+                await asyncio.sleep(0.01)
+            os.kill(shared_manager.pid, signal.SIGCONT)
+            found = await asking
+        os.close(pidfd)
+        return found
+
+    with unit(shared_manager, "llm-engine-ends.service") as pid:
+        try:
+            assert run_async(main(pid)) is None
+        finally:
+            os.kill(shared_manager.pid, signal.SIGCONT)
+
+
 def test_where_the_manager_does_not_answer_nothing_yields_and_nothing_is_free(
     shared_manager: PrivateManager, run_async: Callable[..., Any]
 ) -> None:
@@ -184,3 +213,28 @@ def test_asking_many_times_leaves_no_file_open(
 
     with unit(shared_manager, "many.service") as pid:
         run_async(main(pid))
+
+
+class ManagerOfAll(PrivateManager):
+    """A user manager in a container that has nothing else: its control group is the root."""
+
+    def _start_manager(self) -> None:
+        self.pid = self._serve([systemd_program("systemd"), "--user", "--log-target=journal"], "")
+        self._wait_for_bus()
+
+
+def test_a_user_manager_that_has_the_root_of_all_has_not_all_that_is_there() -> None:
+    require(managers.missing())
+    with ManagerOfAll() as manager, unit(manager, "llm-engine-real.service") as pid:
+        stranger = ["setpriv", "--reuid=65534", *SLEEP]
+        with manager.popen(SLEEP) as beside, manager.popen(stranger) as other:
+            status = Path(f"/proc/{other.pid}/status")
+            eventually(lambda: "Uid:\t65534" in status.read_text(), "the other user")
+            found = ask(manager, pid, beside.pid, other.pid, yielding=["*"])
+            beside.kill()
+            other.kill()
+    assert found == [
+        Belonging(Standing.YIELDING, "llm-engine-real.service", os.geteuid()),
+        Belonging(Standing.FOREIGN, "", os.geteuid(), NO_UNIT),
+        Belonging(Standing.FOREIGN, "", 65534, NO_UNIT),
+    ]
