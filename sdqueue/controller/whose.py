@@ -10,6 +10,10 @@ the path that root made says which user it is, and that is all that can be known
 Example: `…/user@1501.service/app.slice/evil.service/llm-engine-x.service` is evil.service to the
 manager of 1501, and so to his queue; to all others it is something of user 1501's.
 
+Where the manager names a unit and the path another, neither counts: the process moved between the
+two, or its user made the manager misread. (To systemd 252 in the hybrid layout a carriage return in
+the name of a directory begins a line, which its user can write as if it were the kernel's.)
+
 What can't be told is foreign and without a unit, and says so: it is never free, and never yields.
 """
 
@@ -30,6 +34,7 @@ from sdqueue.words.unitname import ROOT_SLICE
 
 NO_ANSWER = "its unit can't be told: the service manager does not answer"
 NO_PATH = "whose it is can't be told: its control group can't be read"
+NOT_ONE_ANSWER = "its unit can't be told: the service manager and its control group differ"
 NO_UNIT = "in a control group that is no unit's"
 OUTSIDE = "in a control group outside of this container"
 ENDED = frozenset({"", "inactive", "failed"})
@@ -95,7 +100,9 @@ async def _judged(asker: Asker, seen: _Seen, pid: int, pidfd: int) -> Belonging:
     if not cgroup.is_below(seen.path, root):
         return _belonging(seen.at, _system_uid(seen, seen.at))
     unit = await asker.systemd.unit_of_pid(pidfd, pid) or ""
-    unit = "" if unit == ROOT_SLICE else unit  # before systemd 256 that is said of what is nowhere
+    unit = "" if unit == ROOT_SLICE else unit  # older versions say that of what is nowhere
+    if _is_unit(unit) and cgroup.place(seen.path, root).trusted.unit not in ("", unit):
+        return Belonging(Standing.FOREIGN, uid=_system_uid(seen, seen.at), note=NOT_ONE_ANSWER)
     at, uid = _answered(asker, seen, unit, root)
     if unit in asker.ours:
         return _belonging(at, uid, Standing.OURS)

@@ -217,3 +217,30 @@ def test_of_a_process_that_proc_hides_nothing_is_said_and_it_counts(
         shared_container.run(["mount", "-o", "remount,hidepid=0", "/proc"])
     assert hers == played.found["anna", "engine"]
     assert his == Belonging(FOREIGN, note=NO_PATH)
+
+
+LINE = """
+named=/sys/fs/cgroup/systemd; tree=name=systemd
+[ -d $named ] || { named=/sys/fs/cgroup; tree=; }
+cd "$named/$(sed -n "s,^[0-9]*:$tree:/,,p" /proc/self/cgroup)"
+evil="x$(printf '\\r')0::/system.slice/llm-engine-sys.service"
+mkdir -p "$evil"
+echo $$ >"$evil/cgroup.procs"
+echo $$ >/srv/pids/.line
+mv /srv/pids/.line /srv/pids/line
+exec sleep infinity
+"""
+
+
+def test_a_line_of_his_own_in_the_list_of_control_groups_takes_nobody_in(
+    shared_container: Container, played: Played
+) -> None:
+    (shared_container.root / "srv/line").write_text(LINE)
+    start = ["systemd-run", "--user", "--unit=liar", *DELEGATED, "sh", "-e", "/srv/line"]
+    shared_container.run(start, user="anna")
+    file = shared_container.root / "srv/pids/line"
+    eventually(file.exists, "the line")
+    for asker in ("root", "anna"):
+        (found,) = answers(shared_container, asker, [int(file.read_text())])
+        assert found
+        assert (found.standing, found.uid) == (FOREIGN, played.uids["anna"])
