@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from sdqueue import __version__
 from sdqueue.bus.connection import Bus
 from sdqueue.bus.systemd import Systemd
+from sdqueue.controller.actions import do, hook
 from sdqueue.controller.files import Files
 from sdqueue.controller.journal import Journal
 from sdqueue.controller.places import Places
@@ -173,7 +174,7 @@ class Controller:
                 self.journal.write(action.event, action.job, action.fields)
                 self._announce(action)
             else:
-                self.spawn(self.runner.do(action))
+                self.spawn(do(self.runner, action))
         turn, self._next_turn = self._next_turn, asyncio.Event()
         turn.set()
 
@@ -225,8 +226,8 @@ class Controller:
     def use(self, systemd: Systemd) -> None:
         """Have actions done over this connection from now on."""
         self.runner.systemd = systemd
-        for hook in self.runner.hooks.take_held_back():
-            self.spawn(self.runner.hook(hook))
+        for held_back in self.runner.hooks.take_held_back():
+            self.spawn(hook(self.runner, held_back))
 
     async def make_lane_units(self, config: Config) -> None:
         """See that the service manager has the lanes' units of a configuration."""

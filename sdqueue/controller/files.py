@@ -11,7 +11,8 @@ from contextlib import suppress
 
 from asyncinotify import Inotify, Mask
 
-from sdqueue.controller.places import Places, Seen
+from sdqueue.controller.looking import Seen, list_names, look, look_queued, look_running
+from sdqueue.controller.places import Places
 from sdqueue.core import events as ev
 from sdqueue.core.model import JobState
 from sdqueue.words.errors import SpoolError
@@ -31,7 +32,7 @@ WATCHED = (
 LOST = Mask.DELETE_SELF | Mask.MOVE_SELF | Mask.IGNORED | Mask.Q_OVERFLOW | Mask.UNMOUNT
 ENDED = frozenset({JobState.DONE, JobState.FAILED, JobState.PARKED})
 RETRY_SEC = 1.0
-Look = Callable[[list[str], Mapping[str, tuple[int, ...]]], list[Seen]]
+Look = Callable[[Places, list[str], Mapping[str, tuple[int, ...]]], list[Seen]]
 LOOKS_MAX = 2000
 """Names looked at in one visit to a thread, so that the first of many are seen soon."""
 
@@ -88,17 +89,17 @@ class Files:
     async def _scan(self) -> None:
         """Read all directories: at the start, and when changes may have been missed."""
         first = not self._scanned.is_set()
-        found = await asyncio.to_thread(self._places.list_names)
+        found = await asyncio.to_thread(list_names, self._places)
         self._tell(Seen(*each) for each in found.items() if each[1] in ENDED)
         if first:
             # Files in running/ are news only now: later it was ourselves who moved them.
             running = sorted(name for name, where in found.items() if where is JobState.RUNNING)
-            for seen in await asyncio.to_thread(self._places.look_running, running):
+            for seen in await asyncio.to_thread(look_running, self._places, running):
                 self._post(_running(seen))
         queued = sorted(name for name, where in found.items() if where is JobState.QUEUED)
-        await self._look(queued, self._places.look_queued)
+        await self._look(queued, look_queued)
         gone = set(self._identity) - set(queued)
-        await self._look(sorted(gone), self._places.look)
+        await self._look(sorted(gone), look)
         self._scanned.set()
 
     async def _follow(self, inotify: Inotify) -> None:
@@ -111,7 +112,7 @@ class Files:
                 await self._something.wait()
                 self._something.clear()
                 names, self._changed = self._changed, set()
-                await self._look(sorted(names), self._places.look)
+                await self._look(sorted(names), look)
         finally:
             reader.cancel()
             with suppress(asyncio.CancelledError):
@@ -130,11 +131,11 @@ class Files:
         self._is_lost = True
         self._something.set()
 
-    async def _look(self, names: list[str], look: Look) -> None:
+    async def _look(self, names: list[str], looking: Look) -> None:
         for start in range(0, len(names), LOOKS_MAX):
             chunk = names[start : start + LOOKS_MAX]
             known = {name: self._identity[name] for name in chunk if name in self._identity}
-            self._tell(await asyncio.to_thread(look, chunk, known))
+            self._tell(await asyncio.to_thread(looking, self._places, chunk, known))
 
     def _tell(self, found: Iterable[Seen]) -> None:
         for seen in found:

@@ -14,6 +14,7 @@ from sdqueue.bus.interface import Interface, Method, Property, SignalSpec, args
 from sdqueue.bus.service import Credentials, Request, Service
 from sdqueue.bus.tree import ObjectTree
 from sdqueue.bus.wire import Variant
+from sdqueue.controller.records import note_cancel
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.model import Job, JobState
@@ -130,7 +131,7 @@ async def _cancel(request: Request, queue: "Controller", name: str) -> str:
     who = await _allowed(request, queue)
     job = _job(queue, name)
     if _can_note(job):
-        await asyncio.to_thread(queue.places.note_cancel, job.name, job.run, who.uid)
+        await asyncio.to_thread(note_cancel, queue.places, job.name, job.run, who.uid)
         queue.post(ev.CancelAsked(job.name, who.uid))
         return "stopping"
     queue.post(ev.CancelAsked(job.name, who.uid))
@@ -141,7 +142,7 @@ async def _cancel(request: Request, queue: "Controller", name: str) -> str:
     except TimeoutError:
         raise SpoolError(f"{job.name} could not be cancelled yet: {_halted(queue)}") from None
     if queue.state.jobs.get(job.name) is job:
-        await asyncio.to_thread(queue.places.note_cancel, job.name, job.run, who.uid)
+        await asyncio.to_thread(note_cancel, queue.places, job.name, job.run, who.uid)
         return "stopping"
     return _end_of_cancel(queue, job.name)
 

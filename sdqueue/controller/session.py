@@ -22,9 +22,10 @@ from sdqueue.bus.systemd import (
     UnitListed,
     UnitRemoved,
 )
+from sdqueue.controller.following import follow
 from sdqueue.controller.lane_units import ensure_lane_units
 from sdqueue.controller.manager import manager_id, still_starting
-from sdqueue.controller.places import end_of
+from sdqueue.controller.records import end_of, find_run
 from sdqueue.controller.service import QueueService
 from sdqueue.controller.units import run_end
 from sdqueue.core import actions as act
@@ -175,7 +176,7 @@ class Session:
 
     async def _judge(self, job: Job, unit: UnitListed | None) -> ev.Event:
         places = self._controller.places
-        found = await self._runner.persist(places.find_run, job.name, job.run)
+        found = await self._runner.persist(find_run, job.name, job.run)
         has_done_if = bool(job.spec and job.spec.done_if)
         if unit and unit.active_state in RUNNING_STATES:
             self._follow(job, unit)  # before the look: an end that is told beside it is not lost
@@ -201,7 +202,7 @@ class Session:
     def _follow(self, job: Job, unit: UnitListed) -> None:
         """Collect again what the bus says of a unit that runs since before this session."""
         if job.spec and job.unit not in self._runner.runs:
-            run = self._runner.track(job.name, job.spec)
+            run = follow(self._runner, job.name, job.spec)
             run.is_started = True
             if unit.job_type == "start":
                 run.accepted(unit.job_id)
