@@ -19,7 +19,7 @@ from sdqueue.core.owner import Owner
 from sdqueue.owners.sweep import LaneMemory, Seen, Sweep
 
 GPU = next(lane for lane in DEFAULT_LANES if lane.name == "gpu")
-STAND_INS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+STAND_INS = ("/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 GIB, MIB = 1 << 30, 1 << 20
 
 

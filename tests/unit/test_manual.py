@@ -22,11 +22,13 @@ from sdqueue.cli.verbs import GLOBAL_OPTIONS, VERBS, Verb
 from sdqueue.config import load as load_config
 from sdqueue.controller.service import FEATURES, INTERFACE, NAME, PATH
 from sdqueue.core.model import CODE_HELP, JobState
+from sdqueue.core.owner import USE_HELP, Use
 from sdqueue.core.results import EXEC_STATUS
 from sdqueue.core.spec import DEFAULT_LANES
 from sdqueue.core.view import JOB_KEYS, LANE_KEYS
 from sdqueue.jobfile import parse
 from sdqueue.jobkeys import KEYS
+from sdqueue.owners.detectors import DETECTORS
 from sdqueue.settings import LANE_SETTINGS, NOT_FOR_ALL, QUEUE_SETTINGS, SUBTABLES
 from sdqueue.slicekeys import SLICE_KEYS
 from sdqueue.words import errors
@@ -225,6 +227,15 @@ def test_every_setting_and_the_example_of_the_configuration() -> None:
     config, problems = load_config([("example", example)])
     assert problems == ()
     assert config.lanes["cpu"].slots == 4
+
+
+def test_every_detector_and_what_a_user_does() -> None:
+    section = "WHO USES A LANE", ""
+    rows = [f"{detector.name} ({detector.setting})" for detector in DETECTORS]
+    assert TOML.tags[section] == [*rows, *Use]
+    text = " ".join(TOML.text[section].split())
+    told = [*(detector.help for detector in DETECTORS), *USE_HELP.values()]
+    assert [help_ for help_ in told if help_[1:] not in text] == []
 
 
 def _words_logged() -> set[str]:

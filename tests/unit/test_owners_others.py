@@ -1,0 +1,137 @@
+"""Users of a lane by port, lock and unit: texts of the kernel, and the real kernel's own."""
+
+import fcntl
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sdqueue.core.lane import Lane
+from sdqueue.core.owner import Owner, Use
+from sdqueue.owners import locks, ports, units
+from sdqueue.owners.sweep import LaneMemory, Sweep
+from sdqueue.owners.units import ActiveUnit
+from tests.harness.gpu_root import GpuRoot
+
+HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  inode\n"
+PORT_8080 = (
+    "   0: 0100007F:1F90 00000000:0000 {} 00000000:00000000 00:00000000 00000000 {} 0 {} 1\n"
+)
+
+
+def here(lane: Lane) -> tuple[Owner, ...]:
+    """Look at the box that this runs on."""
+    return Sweep(lane, LaneMemory()).whole().owners
+
+
+# Ports -------------------------------------------------------------------------------------------
+
+
+def test_a_listener_is_its_process(tmp_path: Path) -> None:
+    root = GpuRoot(tmp_path)
+    root.write("/proc/net/tcp", HEAD + PORT_8080.format("0A", 1000, 4242))
+    root.process(17, "server")
+    (root.directory / "proc/17/fd/3").symlink_to("socket:[4242]")
+    (owner,) = root.seen(Lane("gpu", ports=(8080,))).owners
+    assert (owner.pid, owner.seen) == (17, ("port: listens on port 8080",))
+    assert owner.counts
+
+
+def test_a_listener_of_somebody_else_is_known_by_user(tmp_path: Path) -> None:
+    root = GpuRoot(tmp_path)
+    root.write("/proc/net/tcp6", HEAD + PORT_8080.format("0A", 1000, 4242))
+    (owner,) = root.seen(Lane("gpu", ports=(8080,))).owners
+    assert (owner.pid, owner.counts) == (0, True)
+    assert owner.note == "listens on port 8080, a process of uid 1000"
+
+
+@pytest.mark.parametrize("row", [PORT_8080.format("01", 0, 1), "", "garbage\n", "a:1F90 b:1F90\n"])
+def test_connections_and_rubbish_are_no_listeners(tmp_path: Path, row: str) -> None:
+    root = GpuRoot(tmp_path)
+    root.write("/proc/net/tcp", HEAD + row)
+    assert root.seen(Lane("gpu", ports=(8080,))).owners == ()
+
+
+def test_a_real_listener_is_found_by_its_port() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        assert here(Lane("gpu", ports=(port,))) == ()
+        server.listen()
+        (owner,) = here(Lane("gpu", ports=(port,)))
+        assert owner.pid == os.getpid()
+
+
+# Locks -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("take", [fcntl.flock, fcntl.lockf])
+def test_who_holds_a_lock_on_an_owner_file_uses_the_lane(tmp_path: Path, take: object) -> None:
+    assert callable(take)
+    file = tmp_path / "gpu.lock"
+    file.write_text("1\n")
+    lane = Lane("gpu", owner_files=(f"{tmp_path}/*.lock",))
+    with file.open("r+") as opened:
+        assert here(lane) == (), "that the file is there, and names a process, says nothing"
+        take(opened, fcntl.LOCK_EX)
+        (owner,) = here(lane)
+        assert owner.pid == os.getpid()
+        assert owner.seen == (f"owner file: holds a lock on {file}",)
+    assert here(lane) == ()
+
+
+def test_a_lock_outlives_its_taker_in_a_child_and_counts(tmp_path: Path) -> None:
+    file = tmp_path / "gpu.lock"
+    script = f"exec 9>{file}; flock 9; sleep 1000 & echo $!"
+    taken = subprocess.run(
+        ["bash", "-c", f"({script}) 2>/dev/null | head -1"], capture_output=True, text=True
+    )
+    child = int(taken.stdout)
+    try:
+        (owner,) = here(Lane("gpu", owner_files=(str(file),)))
+        assert owner.counts
+        assert owner.pid == 0
+        assert "has ended" in owner.note
+    finally:
+        os.kill(child, 9)
+
+
+def test_who_waits_for_a_lock_does_not_hold_it() -> None:
+    text = (
+        "1: FLOCK  ADVISORY  WRITE 700 08:01:99 0 EOF\n"
+        "1: -> FLOCK  ADVISORY  WRITE 701 08:01:99 0 EOF\n"
+        "2: OFDLCK ADVISORY  READ -1 00:1b:98 0 EOF\n"
+    )
+    assert locks.parse(text) == [((8, 1, 99), 700), ((0, 27, 98), 0)]
+
+
+@given(st.text())
+def test_no_table_makes_a_reader_raise(text: str) -> None:
+    locks.parse(text)
+    ports.parse(text, (8080,))
+
+
+# Units -------------------------------------------------------------------------------------------
+
+
+def test_an_active_unit_is_its_main_process_or_itself(tmp_path: Path) -> None:
+    root = GpuRoot(tmp_path)
+    root.process(17, "ollama")
+    lane = Lane("gpu", units=("*.service",))
+    active = (ActiveUnit("ollama.service", 17), ActiveUnit("other.service"))
+    sweep = Sweep(lane, LaneMemory(), root=str(root.directory), active=active)
+    named, unnamed = sorted(sweep.whole().owners, key=lambda owner: -owner.pid)
+    assert (named.pid, named.counts) == (17, True)
+    assert (unnamed.pid, unnamed.comm, unnamed.unit) == (0, "other.service", "other.service")
+    assert unnamed.counts
+
+
+def test_a_manager_that_can_not_be_asked_leaves_it_unknown(tmp_path: Path) -> None:
+    root = GpuRoot(tmp_path)
+    (owner,) = root.seen(Lane("gpu", units=("*.service",))).owners
+    assert owner.use is Use.UNKNOWN
+    assert units.report(Lane("gpu"), None).cannot_tell == ""
