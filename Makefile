@@ -91,6 +91,10 @@ man: ## check the manual's pages as mandoc and man see them
 
 # --- installing -----------------------------------------------------------------------------------
 
+.PHONY: deb
+deb: dev ## build the Debian package, dist/sdqueue_*_all.deb; needs no network
+	.ci/deb/build dist
+
 .PHONY: install
 install: dev ## put program, units, generators and manual under DESTDIR and PREFIX
 	.ci/install '$(DESTDIR)' '$(PREFIX)'

@@ -45,12 +45,12 @@ def root_of(version: str) -> Path:
     if version == machine_version():
         return Path("/")
     recipe = [SUITES[version], *PACKAGES]
-    return _cached(f"{SUITES[version]}-{version}", recipe, lambda at: _bootstrap(version, at))
+    return cached(f"{SUITES[version]}-{version}", recipe, lambda at: _bootstrap(version, at))
 
 
 def dependencies() -> Path:
     """Return a directory with the runtime dependencies, for any CPython from 3.11 on."""
-    return _cached("python", [REQUIREMENTS.read_text()], _install_dependencies)
+    return cached("python", [REQUIREMENTS.read_text()], _install_dependencies)
 
 
 def missing(version: str) -> str:
@@ -120,7 +120,7 @@ def _run(command: list[str]) -> None:
         raise ImageError(f"{' '.join(command)} failed:\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
 
 
-def _cached(name: str, recipe: list[str], build: Callable[[Path], None]) -> Path:
+def cached(name: str, recipe: list[str], build: Callable[[Path], None]) -> Path:
     """Return the directory of that recipe, built by the first who asks."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sdqueue-tests"
     cache.mkdir(parents=True, exist_ok=True)

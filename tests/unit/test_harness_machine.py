@@ -55,7 +55,7 @@ def build(at):
     with open(sys.argv[1], "a") as log:
         log.write("built\\n")
 
-assert images._cached("thing", ["recipe"], build).is_dir()
+assert images.cached("thing", ["recipe"], build).is_dir()
 """
 
 
@@ -82,8 +82,8 @@ def test_a_build_that_broke_off_is_begun_anew(
         at.mkdir()
 
     with pytest.raises(images.ImageError):
-        images._cached("thing", ["recipe"], breaks)
-    assert list(images._cached("thing", ["recipe"], works).iterdir()) == []
+        images.cached("thing", ["recipe"], breaks)
+    assert list(images.cached("thing", ["recipe"], works).iterdir()) == []
 
 
 def test_what_is_missing_is_a_skip_at_a_desk(monkeypatch: pytest.MonkeyPatch) -> None:
