@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from sdqueue.core.model import JobState, Memory
+from sdqueue.core.lease import Lease
+from sdqueue.core.model import JobState, Memory, Reason
 from sdqueue.core.results import Outcome, RunEnd
 
 
@@ -35,6 +36,22 @@ class Look:
     """Look who uses a lane without being the queue's: OwnersSeen, and again when that changes."""
 
     lane: str
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Start the unit of a lease: LeaseStarted or LeaseRefused, and the holder gets its end."""
+
+    lease: Lease
+    wait: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Tell who asked for a lease that it can't be had, and why."""
+
+    lease: Lease
+    reasons: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +124,13 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneChanged:
+    """Tell who listens that a lane's verdict, or who waits for its leases, is another now."""
+
+    lane: str
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """Write one event: a line of events.jsonl, and a signal on the bus."""
 
@@ -120,6 +144,8 @@ Action = (
     | Check
     | Measure
     | Look
+    | Grant
+    | Deny
     | Verify
     | Skip
     | Park
@@ -128,5 +154,6 @@ Action = (
     | Relook
     | KeepAwake
     | Hook
+    | LaneChanged
     | Log
 )

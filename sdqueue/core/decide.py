@@ -7,9 +7,11 @@ before the shell hears of it, so the next step can't start it twice.
 from collections.abc import Iterable, Iterator
 
 from sdqueue.core import events as ev
-from sdqueue.core.actions import Action, Check, KeepAwake, Log, Look, Measure, Start
+from sdqueue.core import lending
+from sdqueue.core.actions import Action, Check, Grant, KeepAwake, Log, Look, Measure, Start
 from sdqueue.core.apply import apply
 from sdqueue.core.foreign import tell_episodes
+from sdqueue.core.judge import judge_all
 from sdqueue.core.model import Job, JobState, LaneState, Phase, QueueState, Reason
 from sdqueue.core.placing import announce, occupy, put_back
 from sdqueue.core.plan import Plan, Step, plan
@@ -23,12 +25,15 @@ def step(
     actions = put_back(state, now_sec) if now_sec < state.clock_sec else []
     state.clock_sec = now_sec
     actions += [action for event in events for action in apply(state, event, now_sec)]
+    lending.advance(state)
     planned = plan(state, now_sec)
     for taken in planned.steps:
         _commit(state, taken, now_sec)
         actions.append(taken)
     for name, lane in state.lanes.items():
         actions += _announce_lane(state, lane, planned.blocks.get(name))
+    actions += lending.answer_requests(state, planned)
+    actions += judge_all(state, planned)
     actions += _keep_awake(state)
     actions += tell_episodes(state, actions, planned.blocks, now_sec)
     return actions, planned
@@ -45,6 +50,9 @@ def _commit(state: QueueState, taken: Step, now_sec: float) -> None:
     """Take the jobs of one step out of their line, and the slot that they need."""
     if isinstance(taken, Look):
         state.lanes[taken.lane].is_looking = True
+        return
+    if isinstance(taken, Grant):
+        lending.grant(state, taken)
         return
     asked = taken.names if isinstance(taken, Check) else (taken.name,)
     for name in asked:

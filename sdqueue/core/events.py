@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sdqueue.core.actions import Park, Settle, Skip
+from sdqueue.core.lease import Lease
 from sdqueue.core.model import FORGET, JobState, Memory, Reason
 from sdqueue.core.owner import Owner
 from sdqueue.core.results import RunEnd
@@ -210,6 +211,59 @@ class OwnersSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseAsked:
+    """Somebody asks for a lane; `wait`: in line, instead of being refused."""
+
+    lease: Lease
+    wait: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseWithdrawn:
+    """Nobody waits for this lease any more."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseStarted:
+    """PID 1 took the start of a lease's unit."""
+
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRefused:
+    """PID 1 did not take the start of a lease's unit; `wait` as it was asked for."""
+
+    lease: Lease
+    reason: Reason
+    wait: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSeen:
+    """A lease is held: since before this controller, or by another process than before."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseParked:
+    """A holder says that it keeps memory on the device when it lets go."""
+
+    unit: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRevoked:
+    """Somebody stopped a lease's unit while its holder had it."""
+
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class HookFailed:
     """A unit that was to start when a job ended failed, or could not be started."""
 
@@ -268,6 +322,13 @@ QueueEvent = (
     | LanePaused
     | Halted
     | OwnersSeen
+    | LeaseAsked
+    | LeaseWithdrawn
+    | LeaseStarted
+    | LeaseRefused
+    | LeaseSeen
+    | LeaseParked
+    | LeaseRevoked
     | HookFailed
     | Noticed
     | ConfigRead

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Log
+from sdqueue.core.lease import Lease
 from sdqueue.core.model import Code, Episode, LaneState, QueueState, Reason
 from sdqueue.core.owner import Owner, Standing, Use
 
@@ -53,8 +54,23 @@ SETTLING = "who used it is gone, and the device gives the memory back"
 
 def who_counts(lane: LaneState) -> Owner | None:
     """Pick the user whom a job waits for, None if there is none: one that works before others."""
-    counting = [owner for owner in lane.users if owner.counts]
+    counting = [owner for owner in lane.users if owner.counts and not is_let_be(lane, owner)]
     return min(counting, key=_precedence, default=None)
+
+
+def is_let_be(lane: LaneState, owner: Owner) -> bool:
+    """Say whether a user has the lane by right: by a lease, or with memory that it said it keeps
+    when it let go, for as long as it does not work and has no more than that."""
+    if any(is_holder(lease, owner) for lease in lane.leases.values()):
+        return True
+    parked_bytes = lane.parked.get(owner.identity, -1)
+    return owner.use is Use.RESIDENT and owner.memory_bytes <= parked_bytes
+
+
+def is_holder(lease: Lease, owner: Owner) -> bool:
+    """Say whether a user of the lane is who holds a lease on it, or is in the same unit."""
+    same_unit = bool(lease.unit) and (lease.unit, lease.uid) == (owner.unit, owner.uid)
+    return same_unit or lease.identity == owner.identity
 
 
 _USES = tuple(Use)
@@ -99,14 +115,21 @@ def _close(state: QueueState, name: str) -> None:
 
 
 def _tell(state: QueueState, lane: LaneState, block: Reason | None, now_sec: float) -> list[Action]:
-    owner, episode = who_counts(lane), lane.episode
-    if owner and block and block.code is Code.FOREIGN:
+    owner, episode = _stranger(lane, block), lane.episode
+    if owner:
         if episode and episode.owner.identity == owner.identity:
             return []
         ended = _end(lane, "another one uses it now") if episode else []
         return [*ended, _begin(state, lane, owner, now_sec)]
     over = episode and _over(lane, block)
     return _end(lane, over) if over else []
+
+
+def _stranger(lane: LaneState, block: Reason | None) -> Owner | None:
+    """Give whom the head of a lane waits for, who is not the queue's: a user, or who leases it."""
+    if block and block.code is Code.LEASED and block.blocker in lane.leases:
+        return lane.leases[block.blocker].owner
+    return who_counts(lane) if block and block.code is Code.FOREIGN else None
 
 
 def _begin(state: QueueState, lane: LaneState, owner: Owner, now_sec: float) -> Log:

@@ -9,6 +9,17 @@ from sdqueue.core.actions import Action, Log
 from sdqueue.core.byhand import ended_by_hand
 from sdqueue.core.foreign import owners_seen
 from sdqueue.core.hooks import hook_failed, noticed
+from sdqueue.core.lending import (
+    drop_requests,
+    lease_asked,
+    lease_ended,
+    lease_parked,
+    lease_refused,
+    lease_revoked,
+    lease_seen,
+    lease_started,
+    lease_withdrawn,
+)
 from sdqueue.core.line import Line
 from sdqueue.core.model import Code, LaneState, Phase, QueueState
 from sdqueue.core.placing import (
@@ -40,13 +51,15 @@ def _unit_seen(state: QueueState, event: ev.UnitSeen, _now_sec: float) -> list[A
 
 
 def _unit_gone(state: QueueState, event: ev.UnitGone, _now_sec: float) -> list[Action]:
+    told: list[Action] = []
     for lane in list(state.lanes.values()):
         if event.unit in lane.occupants:
+            told += lease_ended(lane, event.unit)
             _release(state, lane, event.unit)
         _forget_lane(state, lane)
         if lane.refusal and lane.refusal.blocker == event.unit:
             lane.refusal = None
-    return []
+    return told
 
 
 _HOLDING = frozenset({Phase.CLAIMING, Phase.UNKNOWN, Phase.ACTIVE, Phase.VERIFYING})
@@ -132,7 +145,8 @@ def _config_read(state: QueueState, event: ev.ConfigRead, now_sec: float) -> lis
     for name, lane in old.items():
         if name not in state.lanes and (lane.occupants or name in busy):
             state.lanes[name] = _relaned(lane, lane.lane)
-    actions: list[Action] = []
+    gone = [lane for name, lane in old.items() if name not in event.config.lanes]
+    actions = [denied for lane in gone for denied in drop_requests(lane)]
     for job in list(state.jobs.values()):
         if job.phase in _AT_REST:
             actions += place(state, job, now_sec)
@@ -175,6 +189,13 @@ QUEUE_HANDLERS: dict[type, QueueHandler] = {
     ev.LanePaused: _paused,
     ev.Halted: _halted,
     ev.OwnersSeen: owners_seen,
+    ev.LeaseAsked: lease_asked,
+    ev.LeaseWithdrawn: lease_withdrawn,
+    ev.LeaseStarted: lease_started,
+    ev.LeaseRefused: lease_refused,
+    ev.LeaseSeen: lease_seen,
+    ev.LeaseParked: lease_parked,
+    ev.LeaseRevoked: lease_revoked,
     ev.HookFailed: hook_failed,
     ev.Noticed: noticed,
     ev.ConfigRead: _config_read,

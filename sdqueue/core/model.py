@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from sdqueue.core.lease import Lease, LeaseRequest
 from sdqueue.core.line import Line, Rank
-from sdqueue.core.owner import Owner
+from sdqueue.core.owner import Identity, Owner
 from sdqueue.core.results import Outcome, RunEnd
 from sdqueue.core.spec import Config, JobSpec, Lane
+from sdqueue.core.verdict import UNJUDGED, Verdict
 from sdqueue.words import names
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class Code(StrEnum):
     TROUBLE = "trouble"
     PAUSED = "paused"
     LANE_TAKEN = "lane-taken"
+    LEASED = "leased"
     EXCLUDED_LANE = "excluded-lane"
     BEFORE_LANE = "before-lane"
     FOREIGN = "foreign"
@@ -82,6 +85,7 @@ CODE_HELP: dict[Code, str] = {
     Code.TROUBLE: "the spool cannot be written; nothing starts until it can",
     Code.PAUSED: "the lane is paused",
     Code.LANE_TAKEN: "all slots of the lane are in use",
+    Code.LEASED: "somebody holds a lease on the lane, or asked for one before",
     Code.EXCLUDED_LANE: "a lane that excludes this one is in use",
     Code.BEFORE_LANE: "a lane that goes before this one has a job to run",
     Code.FOREIGN: "somebody whom the queue did not start uses what the lane is for",
@@ -218,7 +222,10 @@ class LaneState:
     up, `refusals` counts them in a row. `recheck_sec` is when gates are asked again, `reopened_sec`
     when they were last; `crowded` whether it was announced that jobs stand behind the head.
     `users` use the lane without being ours, as seen at `looked_sec` (0: never looked at), and
-    `is_settling` while a device gives memory back; `is_looking`: somebody looks now.
+    `is_settling` while a device gives memory back; `is_looking`: somebody looks now. `leases` are
+    those that are held, by their units, `requests` those that wait; `waiters` wait for the
+    leases to end, and `parked` is memory that former holders said they keep. `verdict` is how the
+    lane was after the last step.
     """
 
     lane: Lane
@@ -237,6 +244,11 @@ class LaneState:
     looked_sec: float = 0.0
     is_looking: bool = False
     episode: Episode | None = None
+    leases: dict[str, Lease] = field(default_factory=dict)
+    requests: list[LeaseRequest] = field(default_factory=list)
+    waiters: tuple[tuple[str, str], ...] = ()
+    parked: dict[Identity, int] = field(default_factory=dict)
+    verdict: Verdict = UNJUDGED
 
 
 @dataclass(slots=True, eq=False)
@@ -250,7 +262,8 @@ class QueueState:
     the last step. `troubles_told` are those that were logged since the last claim succeeded.
     `uid` is the spool's owner, who alone moves files in it; `vanished` are names whose file was
     gone when the queue wanted to move it. `is_awake`: the box was asked not to go to sleep.
-    `notices` are for `status`, by what they are about; `hooks_failed` and `episodes` are counts.
+    `notices` are for `status`, by what they are about; `hooks_failed` and `episodes` are counts,
+    `generation` is one of changes of the lanes' verdicts.
     """
 
     config: Config
@@ -268,6 +281,7 @@ class QueueState:
     is_awake: bool = False
     hooks_failed: int = 0
     episodes: int = 0
+    generation: int = 0
     notices: dict[str, str] = field(default_factory=dict)
 
 

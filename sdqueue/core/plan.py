@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
-from sdqueue.core.actions import Check, Look, Measure, Start
+from sdqueue.core.actions import Check, Grant, Look, Measure, Start
 from sdqueue.core.foreign import in_use, look_again_sec, needs_look
+from sdqueue.core.lease import LeaseRequest
 from sdqueue.core.model import (
     STARTS_MAX,
     Code,
@@ -26,16 +27,21 @@ from sdqueue.words import names
 CHECKS_MAX = 256
 """Jobs whose checks are asked by one unit."""
 
-Step = Start | Check | Measure | Look
+Step = Start | Check | Measure | Look | Grant
 
 
 @dataclass(slots=True)
 class Plan:
-    """`steps` to take now, `blocks` of the lanes that have a job in line which can't start, and the
-    unix time at which something changes by itself (0: never)."""
+    """What to do now, and why the rest waits.
+
+    `blocks` are of the lanes that have a job in line which can't start, `leases` of those that
+    can't be granted, by id. `wake_sec` is the unix time at which something changes by itself, 0 if
+    never.
+    """
 
     steps: list[Step] = field(default_factory=list)
     blocks: dict[str, Reason] = field(default_factory=dict)
+    leases: dict[str, Reason] = field(default_factory=dict)
     wake_sec: float = 0.0
 
 
@@ -76,17 +82,21 @@ def _taken(_state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Rea
     held = room.held[lane.lane.name]
     if len(held) < lane.lane.slots:
         return None
-    return Reason(Code.LANE_TAKEN, f"lane {lane.lane.name} is taken by {held[0]}", held[0])
+    name, unit = lane.lane.name, held[0]
+    if lease := lane.leases.get(unit):
+        return Reason(Code.LEASED, f"lane {name} is leased to {lease}", unit)
+    return Reason(Code.LANE_TAKEN, f"lane {name} is taken by {unit}", unit)
 
 
 def _excluded(state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Reason | None:
-    for other in sorted(_excluding(state, lane)):
+    for other in sorted(excluding(state, lane)):
         if held := room.held.get(other):
-            return Reason(Code.EXCLUDED_LANE, f"lane {other} is in use by {held[0]}", held[0])
+            user = state.lanes[other].leases.get(held[0], held[0])
+            return Reason(Code.EXCLUDED_LANE, f"lane {other} is in use by {user}", held[0])
     return None
 
 
-def _excluding(state: QueueState, lane: LaneState) -> set[str]:
+def excluding(state: QueueState, lane: LaneState) -> set[str]:
     """Name the lanes that never run with this one, also those that only their old units know."""
     name = lane.lane.name
     theirs = {other for other, held in state.lanes.items() if name in held.lane.excludes}
@@ -117,6 +127,21 @@ def _limited(_state: QueueState, _lane: LaneState, room: _Room, _plan: Plan) -> 
     return Reason(Code.START_LIMIT, f"{STARTS_MAX} starts are open") if full else None
 
 
+def _owed(state: QueueState, lane: LaneState, _room: _Room, _plan: Plan) -> Reason | None:
+    """Have a job wait for a lease that was asked for before it, and that no other job is before."""
+    head = lane.line.head()
+    since_sec = state.jobs[head].since_sec if head else 0.0
+    name = lane.lane.name
+    for other in (name, *sorted(excluding(state, lane))):
+        if other in lane.lane.before or other not in state.lanes:
+            continue
+        for request in state.lanes[other].requests:
+            if request.wait and not request.behind and request.lease.since_sec <= since_sec:
+                who = request.lease.who
+                return Reason(Code.LEASED, f"{who} asked for lane {other} before it", who)
+    return None
+
+
 RULES: tuple[Rule, ...] = (
     _halted,
     _paused,
@@ -126,7 +151,11 @@ RULES: tuple[Rule, ...] = (
     _refused,
     _before,
     _limited,
+    _owed,
 )
+
+LEASE_RULES = tuple(rule for rule in RULES if rule not in (_paused, _owed))
+"""A paused lane starts no jobs; what a person does there meanwhile may hold it."""
 
 
 def plan(state: QueueState, now_sec: float) -> Plan:
@@ -134,8 +163,19 @@ def plan(state: QueueState, now_sec: float) -> Plan:
     result, room = Plan(), _Room.of(state)
     for name in lane_order(state):
         _fill(state, state.lanes[name], room, result, now_sec)
+    for lane in state.lanes.values():
+        _lend(state, lane, room, result)
+        _look_first(state, lane, result)
     result.wake_sec = _wake_sec(state, result, now_sec)
     return result
+
+
+def _look_first(state: QueueState, lane: LaneState, result: Plan) -> None:
+    """Have an idle lane looked at once after it was in use: is-free answers from what is known."""
+    look = Look(lane.lane.name)
+    idle = not state.halt and not lane.occupants and not lane.is_looking
+    if idle and lane.lane.is_watched and not lane.looked_sec and look not in result.steps:
+        result.steps.append(look)
 
 
 def lane_order(state: QueueState) -> list[str]:
@@ -178,6 +218,49 @@ def _fill(state: QueueState, lane: LaneState, room: _Room, result: Plan, now_sec
             result.blocks[name] = Reason(Code.CHECKING, "jobs before it are being checked", unit)
             return
         room.take(name, job.unit)
+
+
+def lease_block(state: QueueState, lane: LaneState, planned: Plan) -> Reason | None:
+    """Say what keeps anybody from a lease on a lane now, but for those who want it already."""
+    room = _Room.of(state)
+    block = next(filter(None, (rule(state, lane, room, planned) for rule in LEASE_RULES)), None)
+    return block or _about_to_start(state, lane, planned)
+
+
+def _lend(state: QueueState, lane: LaneState, room: _Room, result: Plan) -> None:
+    """Grant the leases that are asked for and can be had, when all jobs have had their turn."""
+    name, earlier = lane.lane.name, ""
+    for request in lane.requests:
+        lease = request.lease
+        block = next(filter(None, (rule(state, lane, room, result) for rule in LEASE_RULES)), None)
+        block = block or _wanted(state, lane, request, result)
+        if block is None and earlier:
+            block = Reason(Code.LEASED, f"{earlier} asked for lane {name} before", earlier)
+        if block:
+            result.leases[lease.id] = block
+            earlier = earlier or (lease.who if request.wait else "")
+        else:
+            result.steps.append(Grant(lease, request.wait))
+            room.take(name, lease.backing_unit)
+
+
+def _wanted(
+    state: QueueState, lane: LaneState, request: LeaseRequest, planned: Plan
+) -> Reason | None:
+    """Say which job a lease has to come after: one that waits for the lane, or is just about to
+    start in a lane that excludes it."""
+    head = request.behind[-1] if request.behind else lane.line.head()
+    if head and not lane.paused and (request.behind or not request.wait):
+        return Reason(Code.EARLIER_JOB, f"{head} waits for lane {lane.lane.name}", head)
+    return _about_to_start(state, lane, planned)
+
+
+def _about_to_start(state: QueueState, lane: LaneState, planned: Plan) -> Reason | None:
+    for other in sorted(excluding(state, lane)):
+        block = planned.blocks.get(other)
+        if block and block.code is Code.CHECKING:
+            return Reason(Code.EXCLUDED_LANE, f"a job is about to start in lane {other}", other)
+    return None
 
 
 def _lingering(job: Job, room: _Room) -> Reason | None:

@@ -27,7 +27,10 @@ JOB_KEYS: dict[str, str] = {
 
 LANE_KEYS: dict[str, str] = {
     "name": "the lane's name",
-    "state": "free, running, wanted, foreign or paused",
+    "state": "free, running, leased, wanted, foreign, excluded, paused or unknown",
+    "holder": "whose doing its state is: a unit, a job, a process's name; empty if nobody's",
+    "detail": "its state in more words",
+    "generation": "grows with each change of any lane's state",
     "slots": "jobs that may run at once",
     "occupants": "units that hold a slot now",
     "queued": "jobs that wait",
@@ -69,24 +72,15 @@ def job_row(state: QueueState, job: Job, planned: Plan) -> Row:
     }
 
 
-def lane_state(lane: LaneState, planned: Plan) -> str:
-    """Say in one word how a lane is: the one function behind every answer about it."""
-    if lane.paused:
-        return "paused"
-    if lane.occupants:
-        return "running"
-    block = planned.blocks.get(lane.lane.name)
-    if block and block.code is Code.FOREIGN:
-        return "foreign"
-    return "wanted" if len(lane.line) or lane.lane.name in planned.blocks else "free"
-
-
 def lane_row(lane: LaneState, planned: Plan) -> Row:
     """Give one lane as a row."""
     name = lane.lane.name
     return {
         "name": name,
-        "state": lane_state(lane, planned),
+        "state": str(lane.verdict.word),
+        "holder": lane.verdict.holder,
+        "detail": lane.verdict.detail,
+        "generation": lane.verdict.generation,
         "slots": lane.lane.slots,
         "occupants": list(lane.occupants),
         "queued": len(lane.line) + len(lane.gated),

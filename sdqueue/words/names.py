@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 SUFFIX = ".job"
 JOB_UNIT_PREFIX = "sdqueue-job-"
 JOB_UNIT_SUFFIX = ".service"
+LEASE_UNIT_PREFIX = "sdqueue-lease-"
 LANE_TARGET_PREFIX = "sdqueue-lane-"
 LANE_SLICE_PREFIX = "sdqueue-"
 UNIT_NAME_MAX = 255
@@ -176,6 +177,11 @@ def target_of_lane(lane: str) -> str:
 def unit_of_checks(lane: str) -> str:
     """Return the name of the unit that asks DONE_IF and REQUIRES of jobs of a lane."""
     return f"sdqueue-check-{lane}.service"
+
+
+def unit_of_lease(lane: str, lease: str) -> str:
+    """Return the name of the unit that stands for a lease."""
+    return f"{LEASE_UNIT_PREFIX}{lane}-{lease}{JOB_UNIT_SUFFIX}"
 
 
 def unit_of_verdict(job: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.decide import step
+from sdqueue.core.lease import Lease
 from sdqueue.core.model import FORGET, Job, Memory, Phase, QueueState, Reason, new_state
 from sdqueue.core.plan import plan, reason
 from sdqueue.core.results import RunEnd
@@ -75,6 +76,20 @@ class Queue:
         return self.tell(
             *(ev.Settled(action.name, action) for action in actions if isinstance(action, wanted))
         )
+
+    def ask(self, lane: str, who: str = "engine", *, wait: bool = False) -> list[act.Action]:
+        """Ask for a lease, whose id is who asks."""
+        lease = Lease(who, lane, who, "to serve", 1000, 77, 5, comm=who, since_sec=self.now)
+        return self.tell(ev.LeaseAsked(lease, wait))
+
+    def lend(self, lane: str, who: str = "engine") -> list[act.Action]:
+        """Ask for a lease and have PID 1 take it."""
+        actions = self.ask(lane, who)
+        return actions + self.tell(ev.LeaseStarted(names.unit_of_lease(lane, who)))
+
+    def let_go(self, lane: str, who: str = "engine") -> list[act.Action]:
+        """Have a lease end."""
+        return self.tell(ev.UnitGone(names.unit_of_lease(lane, who)))
 
     def run(self, name: str, end: RunEnd = DONE) -> list[act.Action]:
         """Have a started job run to its end."""

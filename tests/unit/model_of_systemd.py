@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
+from sdqueue.core.lease import Lease
 from sdqueue.core.model import FORGET, Code, Job, JobState, Memory, Phase, QueueState, Reason
+from sdqueue.core.owner import Owner
 from sdqueue.core.plan import CHECKS_MAX
 from sdqueue.core.reconcile import UnitView, reconcile
 from sdqueue.core.results import SPENDS, RunEnd, judge
@@ -47,7 +49,7 @@ CANCELED = RunEnd(
 
 @dataclass
 class Unit:
-    """A unit that PID 1 knows. `job` is empty for one that asks checks."""
+    """A unit that PID 1 knows. `job` is empty for one that asks checks, or is for a lease."""
 
     name: str
     lane: str
@@ -57,6 +59,7 @@ class Unit:
     end: RunEnd | None = None
     is_dying: bool = False
     is_stray: bool = False
+    lease: Lease | None = None
 
 
 @dataclass
@@ -149,6 +152,7 @@ class Shell:
         self.claims: Callable[[str], bool] = lambda _: True
         self.is_built: Callable[[str], bool] = lambda _: True
         self.refused_for_ours: list[str] = []
+        self.users: dict[str, list[Owner]] = {}
 
     def post(self, *events: ev.Event) -> None:
         self.inbox.extend(events)
@@ -164,6 +168,8 @@ class Shell:
             act.Skip: self._leave,
             act.Park: self._leave,
             act.StopUnit: self._stop,
+            act.Grant: self._grant,
+            act.Look: self._look_who,
         }
         if type(action).__name__ == "Relook":
             self.seen.pop(action.name, None)  # type: ignore[union-attr]
@@ -172,6 +178,8 @@ class Shell:
             kind = type(action).__name__
             if isinstance(action, act.Start):
                 self.in_flight.add(action.name)
+            if isinstance(action, act.Grant):
+                self.in_flight.add(action.lease.backing_unit)
             self.tasks.append((kind, kinds[type(action)](action)))
 
     def go_on(self, index: int) -> None:
@@ -280,6 +288,27 @@ class Shell:
         yield
         self.post(*(answers if self.has_bus else map(ev.NotChecked, action.names)))
 
+    def _grant(self, action: act.Grant) -> Stage:
+        lease = action.lease
+        unit = self._unit(lease.backing_unit, lease.lane)
+        unit.lease = lease
+        blocker = self.pid1.refusal(unit) if self.has_bus else "no bus"
+        if blocker is None:
+            self.pid1.start(unit)
+        elif self.has_bus:
+            self._note_refusal(blocker)
+        yield
+        self.in_flight.discard(unit.name)
+        if blocker is None and self.has_bus:
+            self.post(ev.LeaseStarted(unit.name))
+        elif blocker is not None:
+            why = Reason(Code.REFUSED, f"{blocker} runs", blocker if self.has_bus else "")
+            self.post(ev.LeaseRefused(lease, why, action.wait and self.has_bus))
+
+    def _look_who(self, action: act.Look) -> Stage:
+        yield
+        self.post(ev.OwnersSeen(action.lane, tuple(self.users.get(action.lane, ()))))
+
     def _measure(self, action: act.Measure) -> Stage:
         shortage = self.shortage(action.name)
         yield
@@ -377,7 +406,7 @@ class Shell:
         self.accepted.clear()
         self.over.clear()
         self.post(ev.Halted(Reason(Code.TROUBLE, "no bus")))
-        for kind in ("Start", "Collect", "Check", "Verify", "Stop"):
+        for kind in ("Start", "Collect", "Check", "Verify", "Stop", "Grant"):
             self._finish(kind)
 
     def _finish(self, kind: str) -> None:
@@ -393,11 +422,13 @@ class Shell:
             if job.phase in JUDGED and job.name not in self.in_flight:
                 self._judge(job)
         for unit in self.pid1.live():
-            if not (unit.job and unit.job in self.state.jobs):
+            if unit.lease:
+                self.post(ev.LeaseSeen(unit.lease))
+            elif not (unit.job and unit.job in self.state.jobs):
                 self.post(ev.UnitSeen(unit.lane, unit.name))
         for lane in self.state.lanes.values():
             for name, holder in lane.occupants.items():
-                if name not in self.pid1.units and holder not in self.in_flight:
+                if name not in self.pid1.units and not {name, holder} & self.in_flight:
                     self.post(ev.UnitGone(name))
         self.post(ev.Halted(None))
 

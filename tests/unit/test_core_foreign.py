@@ -43,9 +43,9 @@ def waiting(*names: str) -> Queue:
 
 def test_nothing_starts_in_such_a_lane_before_somebody_has_looked() -> None:
     queue = gpu_queue()
-    actions = queue.add(job("1", lane="gpu"), job("2", lane="gpu"))
-    assert only(act.Look, actions) == [act.Look("gpu")]
-    assert started(actions) == []
+    queue.add(job("1", lane="gpu"), job("2", lane="gpu"))
+    assert only(act.Look, queue.actions) == [act.Look("gpu")]
+    assert started(queue.actions) == []
     assert queue.code("1") == "checking"
     assert started(queue.tell(seen())) == ["1"]
 

@@ -3,8 +3,8 @@
 What is claimed: every queued job has a start or a reason, and no running one has; a job is in
 exactly one place; excluded lanes and slots hold; PID 1 never has to refuse a start for the queue's
 own units; nothing is lost or doubled between spool and state; attempts are spent exactly as the
-table says; no wait is told twice; asking changes nothing; and once the box behaves, everything
-runs, but for what a person has to mend.
+table says; no wait is told twice; no lease comes before a job that waits; asking changes nothing;
+and once the box behaves, everything runs, but for what a person has to mend.
 
 `SDQUEUE_HYPOTHESIS=soak` runs it long and at random; else it is the same short run each time.
 """
@@ -12,6 +12,7 @@ runs, but for what a person has to mend.
 import os
 import random
 from collections.abc import Callable
+from copy import deepcopy
 from functools import wraps
 from typing import Any
 
@@ -33,6 +34,8 @@ from model_of_systemd import (
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.decide import step
+from sdqueue.core.judge import judge
+from sdqueue.core.lease import Lease
 from sdqueue.core.model import (
     GATES,
     RUNNING_PHASES,
@@ -45,6 +48,7 @@ from sdqueue.core.model import (
     Reason,
     new_state,
 )
+from sdqueue.core.owner import Owner, Use
 from sdqueue.core.plan import Plan, plan, reason
 from sdqueue.core.spec import Config, JobSpec, Lane, MemoryNeed
 from sdqueue.words import names
@@ -62,7 +66,7 @@ settings.register_profile(
 PROFILE = settings.get_profile(os.environ.get("SDQUEUE_HYPOTHESIS", "short"))
 
 CPU = Lane(name="cpu", slots=2)
-GPU = Lane(name="gpu", excludes=frozenset({"net"}))
+GPU = Lane(name="gpu", excludes=frozenset({"net"}), foreign=("llama-server",))
 NET = Lane(name="net", excludes=frozenset({"gpu"}), before=("gpu",))
 CONFIGS: tuple[Config, ...] = (
     lanes(CPU, GPU, NET),
@@ -76,6 +80,10 @@ CONFIGS: tuple[Config, ...] = (
 )
 NAMES = ("1-a", "2-b", "3-c", "10-d", "e")
 HELD = frozenset({Phase.MEASURING, Phase.CLAIMING, Phase.UNKNOWN, Phase.ACTIVE, Phase.VERIFYING})
+WORDS_LENT = frozenset({"free", "paused", "foreign", "unknown", "running", "leased"})
+"""How a lane can be in which a lease is granted: in use only where it has more slots, and unknown
+only as to who uses it."""
+
 PERSONS = frozenset({Code.AFTER_NOT_DONE, Code.BAD_FILE})
 """Reasons that only a person ends."""
 
@@ -138,6 +146,7 @@ class Box(RuleBasedStateMachine):
         self.told: dict[int, tuple[Any, str | None]] = {}
         self.verdict: dict[str, str] = {}
         self.asked: dict[str, JobSpec | None] = {}
+        self.leases, self.waiting = 0, dict[str, Lease]()
         self.is_broken = self.is_reconfigured = False
 
     @initialize(data=st.data(), seed=st.integers(0, 2**32), queued=st.sets(a_name, min_size=2))
@@ -186,8 +195,9 @@ class Box(RuleBasedStateMachine):
         self.shell.claims = lambda name: self.verdict.get(name) != "no claim"
         self.shell.is_built = self._is_built
         self.pid1.news.clear()
+        self.waiting.clear()
         for unit in self.pid1.live():
-            unit.is_stray = not unit.job
+            unit.is_stray = not unit.job and not unit.lease
         for name in self.spool.running:
             if self.truth.get(name) == "unbuildable":
                 self.truth[name] = ""
@@ -216,6 +226,8 @@ class Box(RuleBasedStateMachine):
             else:
                 self._check_action(action, events)
                 self.shell.do(action)
+        for lane in self.state.lanes.values():
+            assert judge(self.state, lane, self.planned)[:3] == lane.verdict[:3]
 
     def _hear_log(self, log: act.Log, jobs: dict[str, Any], *, is_same: bool) -> None:
         job = jobs.get(log.job)
@@ -234,6 +246,14 @@ class Box(RuleBasedStateMachine):
         if isinstance(action, act.Start | act.Check | act.Measure):
             lane = action.lane if isinstance(action, act.Check) else self._lane(action.name)
             self._check_room(lane)
+        if isinstance(action, act.Grant):
+            lane = self.state.lanes[action.lease.lane]
+            self._check_room(action.lease.lane, is_lease=True)
+            assert action.wait or lane.paused or not lane.line, "a lease came before a job"
+            self.waiting.pop(action.lease.id, None)
+        if isinstance(action, act.Deny):
+            assert all(why.detail for why in action.reasons)
+            self.waiting.pop(action.lease.id, None)
         if isinstance(action, act.Check):
             self.asked.update((name, self.state.jobs[name].spec) for name in action.names)
         if isinstance(action, act.Skip):
@@ -254,7 +274,7 @@ class Box(RuleBasedStateMachine):
     def _lane(self, name: str) -> str:
         return self.state.jobs[name].lane
 
-    def _check_room(self, name: str) -> None:
+    def _check_room(self, name: str, *, is_lease: bool = False) -> None:
         """Say that what has just begun in a lane may be there."""
         lane = self.state.lanes[name]
         assert len(lane.occupants) <= lane.lane.slots, f"{name}: {lane.occupants}"
@@ -263,7 +283,7 @@ class Box(RuleBasedStateMachine):
             if other.lane.name in lane.lane.excludes or name in other.lane.excludes:
                 assert not other.occupants, f"{name} beside {other.lane.name}"
         assert self.state.halt is None
-        assert not lane.paused
+        assert is_lease or not lane.paused
         assert name in self.state.config.lanes
 
     def _check_settle(self, action: act.Settle, events: list[ev.Event]) -> None:
@@ -364,6 +384,35 @@ class Box(RuleBasedStateMachine):
     @happens(lane=a_lane, paused=st.booleans())
     def pause_or_resume(self, lane: str, paused: bool) -> None:
         self.shell.post(ev.LanePaused(lane, paused))
+
+    @happens(lane=a_lane, waits=st.lists(st.booleans(), min_size=1, max_size=2))
+    def ask_for_leases(self, lane: str, waits: list[bool]) -> None:
+        for wait in waits:
+            self.leases += 1
+            lease = Lease(f"{self.leases}", lane, "engine", since_sec=self.now)
+            if wait:
+                self.waiting[lease.id] = lease
+            self.shell.post(ev.LeaseAsked(lease, wait))
+
+    @happens(uses=st.lists(st.sampled_from(tuple(Use)), max_size=2), told=st.booleans())
+    def use_the_gpu(self, uses: list[Use], told: bool) -> None:
+        self.shell.users["gpu"] = [Owner(7 + n, comm="x", use=use) for n, use in enumerate(uses)]
+        if told:
+            self.shell.post(ev.OwnersSeen("gpu", tuple(self.shell.users["gpu"])))
+
+    @happens(index=a_few)
+    def ask_for_a_lease_no_more(self, index: int) -> None:
+        if self.waiting:
+            self.shell.post(ev.LeaseWithdrawn(list(self.waiting)[index % len(self.waiting)]))
+
+    @happens(index=a_few, by_hand=st.booleans())
+    def let_a_lease_go(self, index: int, by_hand: bool) -> None:
+        held = [unit for unit in self.pid1.live() if unit.lease]
+        if held:
+            unit = held[index % len(held)]
+            if by_hand:
+                self.shell.post(ev.LeaseRevoked(unit.name))
+            self.pid1.exit(unit, ENDS["ok"])
 
     @happens(index=st.integers(0, len(CONFIGS) - 1))
     def configure(self, index: int) -> None:
@@ -494,6 +543,21 @@ class Box(RuleBasedStateMachine):
     # Invariants
 
     @invariant()
+    def a_lane_is_free_only_where_a_lease_would_be_had_at_once(self) -> None:
+        if not hasattr(self, "state"):
+            return
+        for name, lane in self.state.lanes.items():
+            copy = deepcopy(self.state)
+            asked = ev.LeaseAsked(Lease("0", name, "anybody", since_sec=self.now))
+            actions, _ = step(copy, [asked], self.state.clock_sec)
+            had = any(isinstance(action, act.Grant) for action in actions)
+            word = str(lane.verdict.word)
+            assert had or word != "free" or name not in self.state.config.lanes
+            assert not had or word in WORDS_LENT, word
+            answers = [a for a in actions if isinstance(a, act.Grant | act.Deny)]
+            assert len([a for a in answers if a.lease is asked.lease]) == 1
+
+    @invariant()
     def every_queued_job_has_a_reason_and_no_running_one(self) -> None:
         if not hasattr(self, "state"):
             return
@@ -586,6 +650,8 @@ class Box(RuleBasedStateMachine):
             for unit in self.pid1.live():
                 if unit.job and not unit.is_dying:
                     self._end(unit, "ok")
+                elif unit.lease:
+                    self.pid1.exit(unit, ENDS["ok"])
             self._die()
             wake = self.planned.wake_sec
             idle = not (self.shell.tasks or self.shell.inbox or self.pid1.news)
@@ -607,12 +673,18 @@ class Box(RuleBasedStateMachine):
                 )
         for lane in self.state.lanes.values():
             assert not lane.occupants, f"{lane.lane.name} is held by nothing: {lane.occupants}"
+            assert not lane.leases
+            assert not lane.requests
+            assert lane.verdict.word == "free" or lane.line, lane.verdict
         assert not self.state.asked
         assert set(self.state.lanes) == set(self.config.lanes)
 
     def behave(self) -> None:
         """Have the box do nothing bad from now on."""
         self.verdict.clear()
+        self.shell.users.clear()
+        self.shell.post(ev.OwnersSeen("gpu", ()))
+        self.shell.post(*map(ev.LeaseWithdrawn, self.waiting))
         for lane in ("cpu", "gpu", "net"):
             self._end_stranger(lane)
             self.shell.post(ev.LanePaused(lane, False))

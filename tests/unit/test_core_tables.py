@@ -129,6 +129,7 @@ def test_the_rules_of_a_lane_are_asked_from_the_widest_to_the_narrowest() -> Non
         "refused",
         "before",
         "limited",
+        "owed",
     ]
 
 
@@ -240,11 +241,19 @@ def used_by_a_stranger() -> Queue:
     return queue
 
 
+def leased() -> Queue:
+    queue = Queue()
+    queue.lend("gpu")
+    queue.add(job("a", lane="gpu"))
+    return queue
+
+
 REACHED: dict[Code, Callable[[], Queue]] = {
     Code.STARTING: lambda: halted(Reason(Code.STARTING, "the box has not finished starting")),
     Code.TROUBLE: lambda: halted(Reason(Code.TROUBLE, "No space left on device")),
     Code.PAUSED: paused,
     Code.LANE_TAKEN: lambda: behind("cpu"),
+    Code.LEASED: leased,
     Code.EXCLUDED_LANE: lambda: behind("net", lane="gpu"),
     Code.BEFORE_LANE: before_lane,
     Code.FOREIGN: used_by_a_stranger,

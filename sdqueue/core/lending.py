@@ -1,0 +1,162 @@
+"""Leases in the queue: asked for, waited for, held and ended. Pure.
+
+A request is decided in the step that takes it on: it is granted, or it is refused with the reasons,
+or, where it waits, it stands in its lane's line behind the jobs that were there before it. From the
+instant at which a job that can run is in line, the lane is wanted, and what is asked for later does
+not come before it.
+
+    LeaseAsked      a request stands in its lane
+      plan: Grant   its unit holds a slot from here, as a job's does
+    LeaseStarted    PID 1 has it: `lease` is logged, the holder gets its descriptor
+    UnitGone        nobody has the descriptor open any more: `lease-end`
+"""
+
+from collections.abc import Iterator
+
+from sdqueue.core import events as ev
+from sdqueue.core.actions import Action, Deny, Grant, Log
+from sdqueue.core.lease import Lease, LeaseRequest
+from sdqueue.core.model import Code, LaneState, QueueState, Reason
+from sdqueue.core.placing import refuse
+from sdqueue.core.plan import Plan
+
+NO_LANE = "the lane is not configured any more"
+
+
+def lease_asked(state: QueueState, event: ev.LeaseAsked, _now_sec: float) -> list[Action]:
+    """Put a request in its lane, behind the jobs that wait now."""
+    lane = state.lanes.get(event.lease.lane)
+    if lane is None or event.lease.lane not in state.config.lanes:
+        return [_deny_unknown(event.lease)]
+    lane.parked.pop(event.lease.identity, None)
+    behind = list(lane.line) if event.wait else []
+    lane.requests.append(LeaseRequest(event.lease, event.wait, behind))
+    return []
+
+
+def _deny_unknown(lease: Lease) -> Deny:
+    return Deny(lease, (Reason(Code.BAD_FILE, NO_LANE, lease.lane),))
+
+
+def lease_withdrawn(state: QueueState, event: ev.LeaseWithdrawn, _now_sec: float) -> list[Action]:
+    """Take a request back whose caller waits no longer."""
+    for lane in state.lanes.values():
+        lane.requests = [each for each in lane.requests if each.lease.id != event.id]
+    return []
+
+
+def lease_started(state: QueueState, event: ev.LeaseStarted, _now_sec: float) -> list[Action]:
+    """Tell of a lease that PID 1 holds now."""
+    found = _held(state, event.unit)
+    return [Log("lease", "-", _fields(found[1]))] if found else []
+
+
+def lease_refused(state: QueueState, event: ev.LeaseRefused, now_sec: float) -> list[Action]:
+    """Free the slot of a lease that PID 1 refused; who waits is first in line again."""
+    lease = event.lease
+    lane = state.lanes.get(lease.lane)
+    if lane:
+        lane.leases.pop(lease.backing_unit, None)
+        lane.occupants.pop(lease.backing_unit, None)
+        refuse(state, lease.lane, event.reason, now_sec)
+        if event.wait:
+            lane.requests.insert(0, LeaseRequest(lease, wait=True))
+            return []
+    return [Deny(lease, (event.reason,))]
+
+
+def lease_seen(state: QueueState, event: ev.LeaseSeen, _now_sec: float) -> list[Action]:
+    """Take on a lease that is held since before this controller, or whose holder is another now."""
+    lane = state.lanes.get(event.lease.lane)
+    if lane:
+        unit = event.lease.backing_unit
+        lane.leases[unit] = event.lease
+        lane.occupants.setdefault(unit, "")
+    return []
+
+
+def lease_parked(state: QueueState, event: ev.LeaseParked, _now_sec: float) -> list[Action]:
+    """Take note of memory that a holder says it keeps after it lets go."""
+    found = _held(state, event.unit)
+    if found:
+        lane, lease = found
+        lane.parked[lease.identity] = event.memory_bytes
+    return []
+
+
+def _held(state: QueueState, unit: str) -> tuple[LaneState, Lease] | None:
+    for lane in state.lanes.values():
+        if lease := lane.leases.get(unit):
+            return lane, lease
+    return None
+
+
+def lease_revoked(state: QueueState, event: ev.LeaseRevoked, _now_sec: float) -> list[Action]:
+    """Take note that somebody stopped a lease's unit while its holder had it."""
+    found = _held(state, event.unit)
+    return lease_ended(found[0], event.unit, revoked=True) if found else []
+
+
+def lease_ended(lane: LaneState, unit: str, *, revoked: bool = False) -> list[Action]:
+    """Tell of the end of a lease; nothing where the unit is none of one, or that was told.
+
+    Its holder may use the lane yet: the next start needs a look of its own.
+    """
+    lease = lane.leases.pop(unit, None)
+    if lease is None:
+        return []
+    lane.looked_sec = 0.0
+    how: dict[str, object] = {"revoked": True} if revoked else {}
+    if parked_bytes := lane.parked.get(lease.identity):
+        how["parked_bytes"] = parked_bytes
+    return [Log("lease-end", "-", {**_fields(lease), **how})]
+
+
+def _fields(lease: Lease) -> dict[str, object]:
+    return {
+        "lane": lease.lane,
+        "who": lease.who,
+        "why": lease.why,
+        "pid": lease.pid,
+        "uid": lease.uid,
+        "unit": lease.backing_unit,
+    }
+
+
+# In each step
+
+
+def advance(state: QueueState) -> None:
+    """Let requests move up: the jobs that were before them and are in line no more do not count."""
+    for lane in state.lanes.values():
+        for request in lane.requests:
+            while request.behind and request.behind[-1] not in lane.line:
+                request.behind.pop()
+
+
+def grant(state: QueueState, action: Grant) -> None:
+    """Give a request its slot: from here its unit holds it."""
+    lane = state.lanes[action.lease.lane]
+    lane.requests = [each for each in lane.requests if each.lease is not action.lease]
+    lane.leases[action.lease.backing_unit] = action.lease
+    lane.occupants[action.lease.backing_unit] = ""
+
+
+def answer_requests(state: QueueState, planned: Plan) -> Iterator[Action]:
+    """Refuse the requests that could not be granted and do not wait; tell once why others wait."""
+    for lane in state.lanes.values():
+        for request in list(lane.requests):
+            why = planned.leases[request.lease.id]
+            if not request.wait:
+                lane.requests.remove(request)
+                yield Deny(request.lease, (why,))
+            elif not request.is_told:
+                request.is_told = True
+                told = {**_fields(request.lease), "reason": str(why.code), "detail": why.detail}
+                yield Log("lease-wait", "-", told)
+
+
+def drop_requests(lane: LaneState) -> list[Action]:
+    """Refuse all requests of a lane that is configured no more."""
+    requests, lane.requests = lane.requests, []
+    return [_deny_unknown(request.lease) for request in requests]
