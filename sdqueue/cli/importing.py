@@ -9,7 +9,7 @@ import signal
 from collections.abc import Iterator, Mapping
 
 from sdqueue.cli.oldlog import Ends, read_ends
-from sdqueue.cli.oldqueue import File, Wish, survey
+from sdqueue.cli.oldqueue import File, Wish, check, survey
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import Column, print_json, print_lines, table
 from sdqueue.cli.place import Place
@@ -58,9 +58,9 @@ def run(args: Arguments) -> int:
     signal.signal(signal.SIGIO, signal.SIG_IGN)
     directory = os.path.abspath(args.directory)
     wish = Wish(lane, bool(args.requeue), bool(args.beside))
-    files = survey(directory, place, wish)
-    if not args.dry_run:
-        files = _take_over(directory, place, wish)
+    check(directory, place)
+    look = survey if args.dry_run else _take_over
+    files = look(directory, place, wish)
     _print(files, args)
     return int(any(each.is_lost for each in files))
 

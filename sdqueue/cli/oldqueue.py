@@ -15,7 +15,7 @@ from sdqueue.cli.place import Place
 from sdqueue.core.spec import JobSpec
 from sdqueue.jobfile import parse
 from sdqueue.jobtext import HEADER_MAX_BYTES, read_header
-from sdqueue.spool.files import read_up_to
+from sdqueue.spool.files import read_up_to, telling
 from sdqueue.spool.moves import has_writer, states_of
 from sdqueue.spool.openers import Inode, User, users_of
 from sdqueue.spool.scan import file_fault
@@ -67,9 +67,7 @@ class File(NamedTuple):
 
 
 def survey(directory: str, place: Place, wish: Wish) -> list[File]:
-    """Return all files, in the order in which to take them over; raise SdqueueError if `directory`
-    is no queue, or is this one."""
-    _check(directory, place)
+    """Return all files of a queue that was checked, in the order in which to take them over."""
     found = _once([*_staged(place), *_listed(directory, place)])
     users = _users(found)
     judged = [_judged(each, users, place, wish) for each in found]
@@ -77,7 +75,8 @@ def survey(directory: str, place: Place, wish: Wish) -> list[File]:
     return _without_taken_names(sorted(judged, key=_order), place)
 
 
-def _check(directory: str, place: Place) -> None:
+def check(directory: str, place: Place) -> None:
+    """Raise SdqueueError if `directory` is no queue, is this one, or has a runner at work."""
     if not os.path.isdir(directory):
         raise SdqueueError(f"there is no directory {directory!r}.")
     spool, real = os.path.realpath(place.spool.root), os.path.realpath(directory)
@@ -89,7 +88,9 @@ def _check(directory: str, place: Place) -> None:
         raise SdqueueError(
             f"{directory!r} is no directory queue: it has none of {'/, '.join(GOES_TO)}/."
         )
-    for lock in (f"{directory}/{name}" for name in os.listdir(directory) if _LOCK.search(name)):
+    with telling("list", directory):
+        names = os.listdir(directory)
+    for lock in (f"{directory}/{name}" for name in names if _LOCK.search(name)):
         if _is_held(lock):
             raise SdqueueError(f"its runner is alive and holds {lock!r}: stop that first.")
 

@@ -7,12 +7,16 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sdqueue.cli.oldqueue import GOES_TO
+from sdqueue.cli.oldqueue import GOES_TO, Wish, survey
+from sdqueue.cli.place import Place
 from sdqueue.spool import moves, runs
 from sdqueue.spool.layout import Spool
+from sdqueue.spool.takeover import take
+from sdqueue.words.errors import WrongState
 from tests.harness.cli import STATES, Cli
 from tests.harness.tools import require
 
@@ -231,6 +235,60 @@ def test_a_file_that_is_being_written_stays(cli: Cli, old: Old) -> None:
 def test_what_belongs_to_another_user_stays(cli: Cli, old: Old) -> None:
     os.chown(old.put("queue", "1-cpu-a.job"), 1, 1)
     assert "would run as you" in str(rows(cli, old, status=1)["queue/1-cpu-a.job"]["note"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="not root")
+def test_in_the_machine_s_queue_nobody_puts_jobs_in_for_another(old: Old, tmp_path: Path) -> None:
+    place = Place(system=True)
+    place.spool = Spool(str(tmp_path / "spool"), system=True)
+    queue = old.top / "queue"
+    os.chown(queue, 1, 1)
+    os.chown(old.put("queue", "1-cpu-own.job"), 1, 1)
+    os.chown(old.put("queue", "1-cpu-linked.job"), 1, 1)
+    os.link(queue / "1-cpu-linked.job", old.top / "elsewhere")
+    old.put("queue", "1-cpu-of-root.job")
+    os.chown(old.put("failed", "1-cpu-f.job"), 1, 1)
+    old.put("done", "1-cpu-d.job").chmod(0o666)
+    (old.top / "running").chmod(0o775)
+    found = {each.shown: each for each in survey(str(old.top), place, Wish("cpu", False, False))}
+    assert {file for file, each in found.items() if each.to} == {
+        "queue/1-cpu-own.job",
+        "failed/1-cpu-f.job",
+    }
+    assert "a directory of uid 1" in found["queue/1-cpu-of-root.job"].note
+    assert "hard link" in found["queue/1-cpu-linked.job"].note
+    assert "chmod o-w" in found["done/1-cpu-d.job"].note
+    assert "chmod go-w" in found["running/"].note
+
+
+def test_a_file_that_was_exchanged_after_the_look_stays(tmp_path: Path) -> None:
+    file, staged = tmp_path / "a.job", tmp_path / "staged"
+    file.write_text("true\n")
+    seen = file.stat()
+    (tmp_path / "other").write_text("false\n")
+    (tmp_path / "other").rename(file)
+    with pytest.raises(WrongState):
+        take(str(file), str(staged), seen, str(tmp_path))
+    assert file.read_text() == "false\n"
+    assert not staged.exists()
+
+
+def test_a_name_that_is_taken_after_the_look_waits_for_the_next_import(
+    cli: Cli, old: Old, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old.put("queue", "1-cpu-a.job")
+
+    def take_and_be_overtaken(*words: Any) -> None:
+        take(*words)
+        cli.queue("1-cpu-a", "echo ours")
+
+    monkeypatch.setattr("sdqueue.spool.takeover.take", take_and_be_overtaken)
+    assert "taken meanwhile" in str(rows(cli, old, status=1)["queue/1-cpu-a.job"]["note"])
+    assert "echo ours" in cli.text("1-cpu-a")
+    monkeypatch.undo()
+    (cli.spool / "queue/1-cpu-a.job").unlink()
+    rows(cli, old)
+    assert "echo ours" not in cli.text("1-cpu-a")
 
 
 def test_the_lane_of_those_that_name_none_can_be_said(cli: Cli, old: Old) -> None:
