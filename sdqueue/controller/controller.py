@@ -173,6 +173,8 @@ class Controller:
             if isinstance(action, act.Log):
                 self.journal.write(action.event, action.job, action.fields)
                 self._announce(action)
+            elif isinstance(action, act.LaneChanged):
+                self._tell_lane(action)
             else:
                 self.spawn(do(self.runner, action))
         turn, self._next_turn = self._next_turn, asyncio.Event()
@@ -242,6 +244,10 @@ class Controller:
     def _announce(self, action: act.Log) -> None:
         if self._session:
             self._session.announce(action)
+
+    def _tell_lane(self, action: act.LaneChanged) -> None:
+        if self._session:
+            self._session.lane_changed(action)
 
     def _say_goodbye(self) -> None:
         notify("STOPPING=1")

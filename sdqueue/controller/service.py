@@ -1,11 +1,9 @@
 """`org.sdqueue1` on the bus: what the queue answers, and the requests that it takes.
 
-Everything that is read comes from `core.view`, so the bus, `status` and `why` can't disagree. Rows
-travel as a{sv}; a value that does not apply is left out.
+Everything that is read comes from `core.view`, so the bus, `status` and `why` can't disagree.
 """
 
 import asyncio
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sdqueue import __version__
@@ -13,12 +11,13 @@ from sdqueue.bus.connection import Bus
 from sdqueue.bus.interface import Interface, Method, Property, SignalSpec, args
 from sdqueue.bus.service import Credentials, Request, Service
 from sdqueue.bus.tree import ObjectTree
-from sdqueue.bus.wire import Variant
+from sdqueue.controller.lane_service import LaneObjects
+from sdqueue.controller.offering import FEATURES, MANAGER, NAME, PATH, row, rows
 from sdqueue.controller.records import note_cancel
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.model import Job, JobState
-from sdqueue.core.view import Row, aside_rows, job_row, lane_row, plan_rows, why
+from sdqueue.core.view import aside_rows, job_row, lane_row, plan_rows, why
 from sdqueue.words.errors import (
     NoSuchJob,
     SdqueueError,
@@ -32,12 +31,6 @@ from sdqueue.words.names import job_name
 if TYPE_CHECKING:
     from sdqueue.controller.controller import Controller
 
-NAME = "org.sdqueue1"
-PATH = "/org/sdqueue1"
-MANAGER = f"{NAME}.Manager"
-FEATURES = ("list", "why", "plan", "cancel", "pause", "events")
-"""What a client can ask for by name, and fail closed where it is missing."""
-
 
 class QueueService:
     """Serves one controller on one bus."""
@@ -48,6 +41,7 @@ class QueueService:
         tree = ObjectTree()
         tree.add(PATH, controller, INTERFACE)
         self._service = Service(bus, tree)
+        self._lanes = LaneObjects(controller, tree, self._service)
 
     async def open(self) -> None:
         """Serve, then take the name; SpoolBusy if another controller of this bus has it."""
@@ -62,53 +56,45 @@ class QueueService:
         """Tell who listens of one event, as it stands in events.jsonl."""
         self._service.emit(PATH, INTERFACE, "Event", action.event, action.job, row(action.fields))
 
-
-def row(values: Mapping[str, object]) -> dict[str, Variant]:
-    """Give a row as a{sv}."""
-    return {key: _variant(value) for key, value in values.items() if value is not None}
-
-
-def _variant(value: object) -> Variant:
-    for kind, signature in _SIGNATURES:
-        if isinstance(value, kind):
-            return Variant(signature, row(value) if isinstance(value, dict) else value)
-    raise TypeError(f"no D-Bus type for {value!r}")
-
-
-_SIGNATURES: tuple[tuple[type, str], ...] = (
-    (bool, "b"),
-    (int, "x"),
-    (float, "d"),
-    (str, "s"),
-    (list, "as"),
-    (dict, "a{sv}"),
-)
-
-
-def _rows(rows: list[Row]) -> list[dict[str, Variant]]:
-    return [row(each) for each in rows]
+    def lane_changed(self, name: str) -> None:
+        """Tell who listens how a lane is now, and who waits for its leases."""
+        self._lanes.changed(name)
 
 
 def _list_jobs(_request: Request, queue: "Controller", wanted: list[str]) -> object:
     names = [job_name(each) for each in wanted] or list(queue.state.jobs)
     jobs = [queue.state.jobs[name] for name in names if name in queue.state.jobs]
-    return _rows([job_row(queue.state, job, queue.planned) for job in jobs])
+    return rows([job_row(queue.state, job, queue.planned) for job in jobs])
 
 
 def _list_aside(_request: Request, queue: "Controller") -> object:
-    return _rows(aside_rows(queue.state, queue.planned))
+    return rows(aside_rows(queue.state, queue.planned))
 
 
 def _list_lanes(_request: Request, queue: "Controller") -> object:
-    return _rows([lane_row(lane, queue.planned) for lane in queue.state.lanes.values()])
+    return rows([lane_row(lane, queue.planned) for lane in queue.state.lanes.values()])
+
+
+def _list_owners(_request: Request, queue: "Controller", lane: str) -> object:
+    lanes = queue.state.lanes
+    wanted = [_lane(queue, lane)] if lane else list(lanes)
+    return _rows([row for name in wanted for row in owner_rows(queue.state, lanes[name])])
+
+
+def _lane(queue: "Controller", lane: str) -> str:
+    """Return the name of a lane that there is; raise UsageError for another."""
+    if lane not in queue.state.lanes:
+        lanes = ", ".join(queue.state.lanes)
+        raise UsageError(f"there is no lane {lane!r}; the lanes are {lanes}")
+    return lane
 
 
 def _plan(_request: Request, queue: "Controller") -> object:
-    return _rows(plan_rows(queue.state, queue.planned))
+    return rows(plan_rows(queue.state, queue.planned))
 
 
 def _why(_request: Request, queue: "Controller", name: str) -> object:
-    return _rows(why(queue.state, _job(queue, name), queue.planned))
+    return rows(why(queue.state, _job(queue, name), queue.planned))
 
 
 CANCEL_SEC = 20.0
@@ -161,10 +147,7 @@ def _end_of_cancel(queue: "Controller", name: str) -> str:
 
 async def _pause(request: Request, queue: "Controller", lane: str, paused: bool) -> None:
     await _allowed(request, queue)
-    if lane not in queue.state.lanes:
-        lanes = ", ".join(queue.state.lanes)
-        raise UsageError(f"there is no lane {lane!r}; the lanes are {lanes}")
-    queue.post(ev.LanePaused(lane, paused))
+    queue.post(ev.LanePaused(_lane(queue, lane), paused))
 
 
 def _job(queue: "Controller", name: str) -> Job:
@@ -188,6 +171,7 @@ INTERFACE = Interface(
         Method("ListJobs", _list_jobs, args("names:as"), args("jobs:aa{sv}")),
         Method("ListAside", _list_aside, gives=args("jobs:aa{sv}")),
         Method("ListLanes", _list_lanes, gives=args("lanes:aa{sv}")),
+        Method("ListOwners", _list_owners, args("lane:s"), args("owners:aa{sv}")),
         Method("Plan", _plan, gives=args("jobs:aa{sv}")),
         Method("Why", _why, args("name:s"), args("chain:aa{sv}")),
         Method("CancelJob", _cancel, args("name:s"), args("effect:s")),

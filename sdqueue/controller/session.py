@@ -79,6 +79,10 @@ class Session:
         """Tell who listens on the bus of an event."""
         self._service.announce(action)
 
+    def lane_changed(self, action: act.LaneChanged) -> None:
+        """Tell who listens on the bus how a lane is now."""
+        self._service.lane_changed(action.lane)
+
     # Signals
 
     def _on_event(self, event: SystemdEvent) -> None:

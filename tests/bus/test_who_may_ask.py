@@ -13,8 +13,9 @@ import pytest
 from sdqueue.bus.connection import Bus
 from sdqueue.controller.controller import Controller, Options
 from sdqueue.controller.journal import Journal
+from sdqueue.controller.offering import NAME, PATH
 from sdqueue.controller.places import Places
-from sdqueue.controller.service import NAME, PATH, QueueService
+from sdqueue.controller.service import QueueService
 from sdqueue.core import events as ev
 from sdqueue.core.spec import Config
 from sdqueue.spool.eventlog import EventLog

@@ -20,7 +20,8 @@ from sdqueue.cli.overall import Health, Overall
 from sdqueue.cli.rows import CLIENT_CODES
 from sdqueue.cli.verbs import GLOBAL_OPTIONS, VERBS, Verb
 from sdqueue.config import load as load_config
-from sdqueue.controller.service import FEATURES, INTERFACE, NAME, PATH
+from sdqueue.controller.offering import FEATURES, NAME, PATH
+from sdqueue.controller.service import INTERFACE
 from sdqueue.core.model import CODE_HELP, JobState
 from sdqueue.core.owner import USE_HELP, Use
 from sdqueue.core.results import EXEC_STATUS

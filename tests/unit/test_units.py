@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sdqueue.cli.lint_world import Wish, look
-from sdqueue.controller.service import INTERFACE, MANAGER, NAME
+from sdqueue.controller.offering import MANAGER, NAME
+from sdqueue.controller.service import INTERFACE
 from sdqueue.lint.judge import judge
 from sdqueue.unitbase import BASES
 from tests.harness.tools import needs
