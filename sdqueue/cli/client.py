@@ -14,7 +14,7 @@ from sdqueue.bus.address import system_bus_address, user_bus_address
 from sdqueue.bus.connection import Bus
 from sdqueue.cli.exits import NO_CONTROLLER
 from sdqueue.cli.place import Place
-from sdqueue.core.view import JOB_KEYS, LANE_KEYS
+from sdqueue.core.view import JOB_KEYS, LANE_KEYS, OWNER_KEYS
 from sdqueue.words import errors
 from sdqueue.words.errors import BusGone, RemoteError, SdqueueError
 
@@ -24,6 +24,7 @@ MANAGER = f"{NAME}.Manager"
 PROPERTIES = "org.freedesktop.DBus.Properties"
 NAMES_PER_CALL = 500
 """Jobs asked for at once: the controller does nothing else while it answers."""
+TOO_OLD = "the controller that runs is older than this program and can't tell: sdqueue upgrade."
 _UNKNOWN_METHOD = "org.freedesktop.DBus.Error.UnknownMethod"
 _NOBODY = frozenset(
     f"org.freedesktop.DBus.Error.{name}"
@@ -81,6 +82,15 @@ class Client:
     async def list_lanes(self) -> list[Row]:
         """Return the rows of all lanes."""
         return _rows(await self._call("ListLanes"), LANE_KEYS)
+
+    async def list_owners(self, lane: str = "") -> list[Row]:
+        """Return who has or uses a lane now; of all lanes for no name."""
+        try:
+            return _rows(await self._call("ListOwners", "s", lane), OWNER_KEYS)
+        except RemoteError as error:
+            if error.name == _UNKNOWN_METHOD:
+                raise SdqueueError(TOO_OLD) from None
+            raise
 
     async def plan(self) -> list[Row]:
         """Return all queued jobs in the order in which they would start."""

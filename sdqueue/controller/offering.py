@@ -12,7 +12,7 @@ PATH = "/org/sdqueue1"
 MANAGER = f"{NAME}.Manager"
 LANE = f"{NAME}.Lane"
 LANES = f"{PATH}/lane"
-FEATURES = ("list", "why", "plan", "cancel", "pause", "events", "lanes")
+FEATURES = ("list", "why", "plan", "cancel", "pause", "events", "lanes", "owners")
 """What a client can ask for by name, and fail closed where it is missing."""
 
 

@@ -17,7 +17,7 @@ from sdqueue.controller.records import note_cancel
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.model import Job, JobState
-from sdqueue.core.view import aside_rows, job_row, lane_row, plan_rows, why
+from sdqueue.core.view import aside_rows, job_row, lane_row, owner_rows, plan_rows, why
 from sdqueue.words.errors import (
     NoSuchJob,
     SdqueueError,
@@ -78,7 +78,7 @@ def _list_lanes(_request: Request, queue: "Controller") -> object:
 def _list_owners(_request: Request, queue: "Controller", lane: str) -> object:
     lanes = queue.state.lanes
     wanted = [_lane(queue, lane)] if lane else list(lanes)
-    return _rows([row for name in wanted for row in owner_rows(queue.state, lanes[name])])
+    return rows([row for name in wanted for row in owner_rows(queue.state, lanes[name])])
 
 
 def _lane(queue: "Controller", lane: str) -> str:

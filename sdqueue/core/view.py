@@ -1,10 +1,16 @@
 """The queue as people ask for it: jobs, lanes, the plan, and the chain of reasons. Pure.
 
 Rows are dicts of plain values, the same for `--json`, the bus and tables; a value that does not
-apply is None. `JOB_KEYS` and `LANE_KEYS` say what is in them, for the manual and for clients.
+apply is None. `JOB_KEYS`, `LANE_KEYS` and `OWNER_KEYS` say what is in them, for the manual and for
+clients.
 """
 
+from collections.abc import Iterator
+
+from sdqueue.core.foreign import is_holder, is_let_be
+from sdqueue.core.lease import Lease
 from sdqueue.core.model import Code, Job, JobState, LaneState, Phase, QueueState, Reason
+from sdqueue.core.owner import Owner, Standing
 from sdqueue.core.plan import Plan, reason
 
 Row = dict[str, object]
@@ -37,6 +43,21 @@ LANE_KEYS: dict[str, str] = {
     "next": "the job at its head; empty if none",
     "reason": "why its head does not start; null if nothing stops it",
     "excludes": "lanes that never run at the same time",
+}
+
+OWNER_KEYS: dict[str, str] = {
+    "lane": "the lane that is used",
+    "standing": "ours, leased, yielding, foreign or untouchable",
+    "counts": "whether it keeps the lane from being free",
+    "use": "active, resident, holder or unknown; null where no use was seen",
+    "pid": "the process; null if it is none in particular",
+    "comm": "the kernel's name of the process; of a job its name, of a lease who holds it",
+    "unit": "the unit it is in; empty if in none",
+    "uid": "whose it is; null if that is not known",
+    "memory": "bytes that it has on the device; null if not known",
+    "since": "unix time from which a job runs or a lease is held; else null",
+    "detail": "more words: who holds the lease and why, what is odd",
+    "seen": "what each detector saw",
 }
 
 
@@ -88,6 +109,67 @@ def lane_row(lane: LaneState, planned: Plan) -> Row:
         "reason": reason_row(planned.blocks.get(name)),
         "excludes": sorted(lane.lane.excludes),
     }
+
+
+# Who uses a lane --------------------------------------------------------------------------------
+
+
+def owner_rows(state: QueueState, lane: LaneState) -> list[Row]:
+    """List who has or uses a lane: units of ours, leases, and whoever was seen on its devices.
+
+    A job or a lease of which nothing was seen on a device is in it all the same: it has the lane.
+    """
+    seen = [_seen_row(lane, owner) for owner in lane.users]
+    units = {row["unit"] for row in seen if row["standing"] == Standing.OURS}
+    return [*_unseen_units(state, lane, units), *_unseen_leases(lane), *seen]
+
+
+def _seen_row(lane: LaneState, owner: Owner) -> Row:
+    row = _owner_row(lane, owner)
+    if owner.standing is Standing.OURS:
+        return row | {"counts": owner.unit in lane.occupants}
+    lease = next((lease for lease in lane.leases.values() if is_holder(lease, owner)), None)
+    return row | _lease_cells(lease) if lease else row
+
+
+def _owner_row(lane: LaneState, owner: Owner) -> Row:
+    return {
+        "lane": lane.lane.name,
+        "standing": str(owner.standing),
+        "counts": owner.counts and not is_let_be(lane, owner),
+        "use": str(owner.use),
+        "pid": owner.pid or None,
+        "comm": owner.comm,
+        "unit": owner.unit,
+        "uid": owner.uid,
+        "memory": owner.memory_bytes or None,
+        "since": None,
+        "detail": owner.note,
+        "seen": list(owner.seen),
+    }
+
+
+def _unseen_units(state: QueueState, lane: LaneState, seen: set[object]) -> Iterator[Row]:
+    """Give the units of ours that hold a slot, but for those whose processes were seen."""
+    for unit, name in lane.occupants.items():
+        if unit not in lane.leases and unit not in seen:
+            job = state.jobs.get(name)
+            ours = Owner(0, comm=name, unit=unit, standing=Standing.OURS)
+            since_sec = job.started_sec if job else 0.0
+            yield _owner_row(lane, ours) | {"counts": True, "use": None, "since": since_sec or None}
+
+
+def _unseen_leases(lane: LaneState) -> Iterator[Row]:
+    """Give the leases but for those whose holders were seen."""
+    for lease in lane.leases.values():
+        if not any(is_holder(lease, owner) for owner in lane.users):
+            yield _owner_row(lane, lease.owner) | {"use": None} | _lease_cells(lease)
+
+
+def _lease_cells(lease: Lease) -> Row:
+    detail = f"{lease.who}: {lease.why}" if lease.why else lease.who
+    since_sec = lease.since_sec or None
+    return {"standing": str(Standing.LEASED), "counts": True, "since": since_sec, "detail": detail}
 
 
 def aside_rows(state: QueueState, planned: Plan) -> list[Row]:

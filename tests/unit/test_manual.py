@@ -23,10 +23,11 @@ from sdqueue.config import load as load_config
 from sdqueue.controller.offering import FEATURES, NAME, PATH
 from sdqueue.controller.service import INTERFACE
 from sdqueue.core.model import CODE_HELP, JobState
-from sdqueue.core.owner import USE_HELP, Use
+from sdqueue.core.owner import STANDING_HELP, USE_HELP, Use
 from sdqueue.core.results import EXEC_STATUS
 from sdqueue.core.spec import DEFAULT_LANES
-from sdqueue.core.view import JOB_KEYS, LANE_KEYS
+from sdqueue.core.verdict import LANE_WORD_HELP
+from sdqueue.core.view import JOB_KEYS, LANE_KEYS, OWNER_KEYS
 from sdqueue.jobfile import parse
 from sdqueue.jobkeys import KEYS
 from sdqueue.owners.detectors import DETECTORS
@@ -131,11 +132,23 @@ def test_the_checks_of_doctor() -> None:
 def test_the_keys_of_json() -> None:
     assert MANUAL.tags["JSON", "Keys of a job"] == list(JOB_KEYS)
     assert MANUAL.tags["JSON", "Keys of a lane"] == list(LANE_KEYS)
+    assert MANUAL.tags["JSON", "Keys of an owner"] == list(OWNER_KEYS)
     assert MANUAL.tags["JSON", "Keys of show, beside these"] == list(DETAIL_KEYS)
     health = Health(running=False, version=None, halted="", trouble=[], notices=[], start="")
     overall = Overall("", False, health, {"running": 0}, [], [], [], 0)
     assert MANUAL.tags["JSON", "Keys of status"] == list(overall.as_json())
     assert [key for key in Health._fields if key not in MANUAL.text["JSON", "Keys of status"]] == []
+
+
+@pytest.mark.parametrize(
+    ("section", "table"),
+    [("Keys of a lane", LANE_WORD_HELP), ("Keys of an owner", STANDING_HELP)],
+    ids=["a lane's words", "standings"],
+)
+def test_the_words_of_lanes_and_owners(section: str, table: dict[str, str]) -> None:
+    text = " ".join(MANUAL.text["JSON", section].split())
+    told = {word: help_.split(":")[0].split(" `")[0] for word, help_ in table.items()}
+    assert [word for word, help_ in told.items() if f"{word}, {help_}" not in text] == []
 
 
 def test_the_environment_that_the_program_reads() -> None:
