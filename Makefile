@@ -78,7 +78,7 @@ booted: dev ## only the tests that boot systemd 252, 257 and 262
 	$(PYTEST) -q -n $(WORKERS) --dist loadgroup tests/booted
 
 .PHONY: soak
-soak: dev ## hours: the random parts at full length; what came out is kept in benchmarks/soak.log
+soak: dev ## hours: the random parts at full length; what came out is kept in benchmarks/*.log
 	WORKERS=$(WORKERS) .ci/soak
 
 .PHONY: bench
