@@ -23,6 +23,7 @@ from sdqueue.cli.rows import (
     no_controller,
     only_told,
 )
+from sdqueue.core.view import LANE_KEYS
 from sdqueue.words.names import sort_key
 
 if TYPE_CHECKING:
@@ -180,16 +181,15 @@ def _lanes(place: Place, rows: Sequence[Row]) -> list[Row]:
     found: list[Row] = []
     for lane in place.config.lanes.values():
         holders = [row for row in rows if row["state"] == "running" and row["lane"] == lane.name]
-        found.append(
-            {
-                "name": lane.name,
-                "state": "running" if holders else None,
-                "slots": lane.slots,
-                "occupants": [row["unit"] for row in holders],
-                "queued": None,
-                "next": None,
-                "reason": no_controller(),
-                "excludes": sorted(lane.excludes),
-            }
-        )
+        known: Row = {
+            "name": lane.name,
+            "state": "running" if holders else None,
+            "slots": lane.slots,
+            "occupants": [row["unit"] for row in holders],
+            "holders": [row["name"] for row in holders],
+            "since": holders[0]["since"] if holders else None,
+            "reason": no_controller(),
+            "excludes": sorted(lane.excludes),
+        }
+        found.append(dict.fromkeys(LANE_KEYS) | known)
     return found

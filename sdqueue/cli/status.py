@@ -1,7 +1,6 @@
 """`sdqueue status`: the queue at one look; or jobs, with their reasons and last words."""
 
 import time
-from collections.abc import Sequence
 
 from sdqueue.cli.exits import FAILED, OK
 from sdqueue.cli.listing import cells
@@ -22,6 +21,7 @@ from sdqueue.cli.rows import (
     Row,
 )
 from sdqueue.cli.safe import safe
+from sdqueue.cli.times import ago
 
 LOG_LINES = 10
 DROPPED = "{} lines of running jobs were dropped by journald's rate limit; see journald.conf(5)"
@@ -33,7 +33,7 @@ LANE_COLUMNS = (
     Column("SINCE", "since"),
     Column("WAITING", "queued", right=True),
     Column("NEXT", "next", optional=True),
-    Column("WHY NOT YET", "why", optional=True, flexible=True),
+    Column("WHY", "why", optional=True, flexible=True),
 )
 WAITING_COLUMNS = (
     Column("WAITING", "name"),
@@ -73,8 +73,7 @@ def run(args: Arguments) -> int:
 
 def _lines(answer: Overall, *, legend: bool, style: Style | None) -> list[str]:
     now_sec = time.time()
-    rows = [*answer.running, *answer.waiting]
-    lanes = [_lane_cells(lane, rows, now_sec) for lane in answer.lanes]
+    lanes = [_lane_cells(lane, now_sec) for lane in answer.lanes]
     lines = [*_head(answer, style), ""] if legend else []
     lines += table(LANE_COLUMNS, lanes, legend=legend, paint=style)
     waiting = [_waiting_cells(row, now_sec) for row in answer.waiting]
@@ -109,24 +108,38 @@ def _head(answer: Overall, style: Style | None) -> list[str]:
     ]
 
 
-def _lane_cells(lane: Row, rows: Sequence[Row], now_sec: float) -> dict[str, str]:
-    units = {str(row["unit"]): row for row in rows if row["state"] == "running"}
-    occupants = lane["occupants"]
-    holders = [str(unit) for unit in occupants] if isinstance(occupants, list) else []
-    jobs = [units[unit] for unit in holders if unit in units]
-    names = [str(units[unit]["name"]) if unit in units else unit for unit in holders]
-    reason = lane["reason"]
+def _lane_cells(lane: Row, now_sec: float) -> dict[str, str]:
     state = str(lane["state"] or "-")
     return {
         "name": str(lane["name"]),
         "state": state,
-        "holder": ", ".join(names) or "-",
-        "since": cells(jobs[0], now_sec)["since"] if jobs else "",
+        "holder": ", ".join(_texts(lane["holders"])) or _stranger(lane) or "-",
+        "since": ago(lane["since"], now_sec),
         "queued": "?" if lane["queued"] is None else str(lane["queued"]),
-        "next": str(lane["next"] or ""),
-        "why": str(reason["detail"]) if isinstance(reason, dict) and lane["next"] else "",
-        "paint": {"running": "good", "paused": "notice"}.get(state, ""),
+        "next": str(lane["next"] or "") or ", ".join(_texts(lane["requests"])),
+        "why": _why(lane),
+        "paint": {"running": "good", "leased": "good", "free": ""}.get(state, "notice"),
     }
+
+
+TOLD_OF_ANY = frozenset({"leased", "foreign", "excluded", "unknown"})
+"""States whose cause is told also where no job waits for the lane."""
+
+
+def _stranger(lane: Row) -> str:
+    return str(lane["holder"] or "") if lane["state"] == "foreign" else ""
+
+
+def _why(lane: Row) -> str:
+    """Say why the lane's next job does not start yet, or why nobody else can have it."""
+    reason = lane["reason"]
+    if isinstance(reason, dict) and lane["next"]:
+        return str(reason["detail"])
+    return str(lane["detail"] or "") if lane["state"] in TOLD_OF_ANY or lane["requests"] else ""
+
+
+def _texts(value: object) -> list[str]:
+    return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def _waiting_cells(row: Row, now_sec: float) -> dict[str, str]:

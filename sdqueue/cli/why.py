@@ -1,15 +1,18 @@
 """`sdqueue why`: the chain of reasons, from a job to what must end first."""
 
+import time
 from collections.abc import Sequence
 
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import Column, colours, print_json, print_lines, table
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import DIRECTORY_OF, Row, completed, expand, file_rows, matcher
+from sdqueue.cli.times import ago
 
 COLUMNS = (
     Column("JOB", "name"),
     Column("STATE", "state"),
+    Column("SINCE", "since"),
     Column("REASON", "code"),
     Column("", "detail", flexible=True),
 )
@@ -46,6 +49,9 @@ def run(args: Arguments) -> int:
 def chain_lines(chain: Sequence[Row], *, legend: bool) -> list[str]:
     """Return the lines of one chain."""
     cells = [{key: str(link[key]) for key in ("name", "state", "code", "detail")} for link in chain]
+    now_sec = time.time()
+    for cell, link in zip(cells, chain, strict=True):
+        cell["since"] = ago(link.get("since"), now_sec)
     return table(COLUMNS, cells, legend=legend, paint=colours())
 
 
@@ -87,6 +93,7 @@ def _link(place: Place, row: Row) -> Row:
     return {
         "name": row["name"],
         "state": row["state"],
+        "since": row["since"],
         "code": code,
         "detail": detail,
         "blocker": "",

@@ -72,7 +72,7 @@ def _list_aside(_request: Request, queue: "Controller") -> object:
 
 
 def _list_lanes(_request: Request, queue: "Controller") -> object:
-    return rows([lane_row(lane, queue.planned) for lane in queue.state.lanes.values()])
+    return rows([lane_row(queue.state, lane, queue.planned) for lane in queue.state.lanes.values()])
 
 
 def _list_owners(_request: Request, queue: "Controller", lane: str) -> object:

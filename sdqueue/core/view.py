@@ -39,7 +39,11 @@ LANE_KEYS: dict[str, str] = {
     "generation": "grows with each change of any lane's state",
     "slots": "jobs that may run at once",
     "occupants": "units that hold a slot now",
+    "holders": "whose these are, in their order: jobs, and who hold leases",
+    "since": "unix time from which the first of them has it; null if that is not known",
     "queued": "jobs that wait",
+    "requests": "who asked for a lease on it and waits",
+    "waiters": 'who waits for its leases to end: "job NAME" or "lease WHO"',
     "next": "the job at its head; empty if none",
     "reason": "why its head does not start; null if nothing stops it",
     "excludes": "lanes that never run at the same time",
@@ -93,9 +97,10 @@ def job_row(state: QueueState, job: Job, planned: Plan) -> Row:
     }
 
 
-def lane_row(lane: LaneState, planned: Plan) -> Row:
+def lane_row(state: QueueState, lane: LaneState, planned: Plan) -> Row:
     """Give one lane as a row."""
     name = lane.lane.name
+    since = [since_sec for unit in lane.occupants if (since_sec := _since(state, lane, unit))]
     return {
         "name": name,
         "state": str(lane.verdict.word),
@@ -104,7 +109,11 @@ def lane_row(lane: LaneState, planned: Plan) -> Row:
         "generation": lane.verdict.generation,
         "slots": lane.lane.slots,
         "occupants": list(lane.occupants),
+        "holders": [_holder(lane, unit) for unit in lane.occupants],
+        "since": min(since, default=None),
         "queued": len(lane.line) + len(lane.gated),
+        "requests": [request.lease.who for request in lane.requests],
+        "waiters": [" ".join(waiter) for waiter in lane.waiters],
         "next": lane.line.head() or "",
         "reason": reason_row(planned.blocks.get(name)),
         "excludes": sorted(lane.lane.excludes),
@@ -153,10 +162,9 @@ def _unseen_units(state: QueueState, lane: LaneState, seen: set[object]) -> Iter
     """Give the units of ours that hold a slot, but for those whose processes were seen."""
     for unit, name in lane.occupants.items():
         if unit not in lane.leases and unit not in seen:
-            job = state.jobs.get(name)
             ours = Owner(0, comm=name, unit=unit, standing=Standing.OURS)
-            since_sec = job.started_sec if job else 0.0
-            yield _owner_row(lane, ours) | {"counts": True, "use": None, "since": since_sec or None}
+            since_sec = _since(state, lane, unit)
+            yield _owner_row(lane, ours) | {"counts": True, "use": None, "since": since_sec}
 
 
 def _unseen_leases(lane: LaneState) -> Iterator[Row]:
@@ -170,6 +178,20 @@ def _lease_cells(lease: Lease) -> Row:
     detail = f"{lease.who}: {lease.why}" if lease.why else lease.who
     since_sec = lease.since_sec or None
     return {"standing": str(Standing.LEASED), "counts": True, "since": since_sec, "detail": detail}
+
+
+def _holder(lane: LaneState, unit: str) -> str:
+    """Name whose unit it is that holds a slot."""
+    lease = lane.leases.get(unit)
+    return lease.who if lease else lane.occupants[unit] or unit
+
+
+def _since(state: QueueState, lane: LaneState, unit: str) -> float | None:
+    """Say since when a unit holds its slot; None where that is not known."""
+    if lease := lane.leases.get(unit):
+        return lease.since_sec or None
+    job = state.jobs.get(lane.occupants[unit])
+    return (job.started_sec or None) if job else None
 
 
 def aside_rows(state: QueueState, planned: Plan) -> list[Row]:
@@ -197,12 +219,29 @@ def why(state: QueueState, job: Job, planned: Plan) -> list[Row]:
     chain: list[Row] = []
     seen: set[str] = set()
     present: Job | None = job
+    cause: Reason | None = None
     while present and present.name not in seen:
         seen.add(present.name)
         cause = reason(state, present, planned)
-        chain.append({"name": present.name, "state": str(present.state), **_cause(cause)})
+        since_sec = present.started_sec or present.since_sec
+        link: Row = {"name": present.name, "state": str(present.state), "since": since_sec}
+        chain.append(link | _cause(cause))
         present = _next(state, cause)
-    return chain
+    lease = _lease_of(state, cause)
+    return [*chain, _lease_link(lease)] if lease else chain
+
+
+def _lease_of(state: QueueState, cause: Reason | None) -> Lease | None:
+    """Find the lease whose unit a reason's blocker is."""
+    leases = (lane.leases.get(cause.blocker) for lane in state.lanes.values() if cause)
+    return next(filter(None, leases), None)
+
+
+def _lease_link(lease: Lease) -> Row:
+    """Give what ends a chain whose last job waits for a lease."""
+    detail = f"leased to {lease}"
+    held: Row = {"name": lease.backing_unit, "state": "leased", "since": lease.since_sec or None}
+    return held | {"code": "", "detail": detail, "blocker": ""}
 
 
 def _cause(cause: Reason | None) -> Row:
