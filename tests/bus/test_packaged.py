@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import site
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from tests.harness.tools import require
 
 ROOT = Path(__file__).parents[2]
 SETUPTOOLS = 77
+AGAINST = ("test_cli_submit.py", "test_cli_operating.py", "test_cli_looking.py", "test_import.py")
+"""The tests that ask the program itself, and nothing of the checkout."""
 JOB = "#!/bin/bash\n# LANE: cpu\n# RETRIES: 2\ntrue\n"
 
 
@@ -32,6 +36,11 @@ def run(*argv: object, **options: object) -> str:
     done = subprocess.run(list(map(str, argv)), capture_output=True, text=True, **options)  # type: ignore[call-overload]
     assert done.returncode == 0, done.stdout + done.stderr
     return str(done.stdout)
+
+
+def site_packages(program: Path) -> Path:
+    (found,) = program.parents[1].glob("lib/python*/site-packages")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +75,33 @@ def test_it_is_the_wheel_that_runs(program: Path, env: dict[str, str], tmp_path:
     find = "import sdqueue; print(sdqueue.__file__)"
     where = run(program.parent / "python", "-c", find, env=env, cwd=tmp_path)
     assert where.startswith(f"{program.parents[1]}/")
+
+
+def test_it_has_every_file_of_the_package_and_no_other(program: Path) -> None:
+    def files(package: Path) -> set[str]:
+        every = (Path(top, file) for top, _, names in walk(package) for file in names)
+        return {str(f.relative_to(package)) for f in every if f.suffix != ".pyc"}
+
+    def walk(package: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        return os.walk(package, followlinks=True)
+
+    assert files(site_packages(program) / "sdqueue") == files(ROOT / "sdqueue")
+
+
+def test_the_tests_of_the_command_line_pass_against_it(program: Path) -> None:
+    place = site_packages(program)
+    (place / "tests").mkdir()
+    for each in ("__init__.py", "conftest.py", "harness", "unit"):
+        run("cp", "--archive", ROOT / "tests" / each, place / "tests")
+    config = re.search(r"(?ms)^\[tool\.pytest.*?(?=^\[|\Z)", (ROOT / "pyproject.toml").read_text())
+    assert config
+    (place / "pyproject.toml").write_text(config[0])
+    which = "import sdqueue; print(sdqueue.__file__)"
+    assert run(sys.executable, "-c", which, cwd=place) == f"{place}/sdqueue/__init__.py\n"
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    said = run(*argv, *(f"tests/unit/{each}" for each in AGAINST), cwd=place)
+    assert " passed" in said
+    run("rm", "-r", place / "tests")
 
 
 def test_units_job_files_and_completion(program: Path, env: dict[str, str], tmp_path: Path) -> None:
