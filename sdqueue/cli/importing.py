@@ -8,8 +8,9 @@ import os
 import signal
 from collections.abc import Iterator, Mapping
 
+from sdqueue.cli.oldfile import File, Wish
 from sdqueue.cli.oldlog import Ends, read_ends
-from sdqueue.cli.oldqueue import File, Wish, check, survey
+from sdqueue.cli.oldqueue import check, survey
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import Column, print_json, print_lines, table
 from sdqueue.cli.place import Place

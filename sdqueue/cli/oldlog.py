@@ -1,11 +1,11 @@
-"""What another queue's log says of its jobs' ends, as records of runs here.
+"""What another queue's log says of its jobs: their ends, as records of runs here, and their starts.
 
 Keys that have another type than ours, lines that are broken: as if they were not there.
 """
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from math import isfinite
 
@@ -14,6 +14,7 @@ from sdqueue.spool.runs import ensure_run_dir, read_record, runs, write_record
 
 Record = dict[str, object]
 _ENDS = ("done", "failed", "skipped")
+_STARTS = ("start",)
 _KEPT: dict[str, tuple[type, ...]] = {
     "lane": (str,),
     "rc": (int,),
@@ -49,32 +50,45 @@ class Ends:
 
 def read_ends(log: str, source: str) -> Ends:
     """Read the log of the queue at `source`, where there is one."""
-    ends: dict[str, Record] = {}
+    return Ends({job: _record_of(event) for job, event in _events(log, _ENDS)}, source)
+
+
+def read_starts(log: str) -> dict[str, tuple[int, float]]:
+    """Return for each job the pid of its last start, and the unix seconds of that."""
+    starts: dict[str, tuple[int, float]] = {}
+    for job, event in _events(log, _STARTS):
+        pid, sec = event.get("pid"), _time_sec(event)
+        if isinstance(pid, int) and not isinstance(pid, bool) and pid > 0 and sec is not None:
+            starts[job] = (pid, sec)
+    return starts
+
+
+def _events(log: str, kinds: tuple[str, ...]) -> Iterator[tuple[str, Record]]:
+    """Yield (job, event) of these kinds, from the first one on."""
+    words = [kind.encode() for kind in kinds]
     try:
         fd = os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(fd, "rb") as file:
             for line in file:
-                if any(word.encode() in line for word in _ENDS):
-                    _take_line(line, ends)
+                event = _parsed(line) if any(word in line for word in words) else {}
+                job = event.get("job")
+                if event.get("event") in kinds and isinstance(job, str):
+                    yield job.removesuffix(".job").removesuffix(".sh"), event
     except OSError:
-        pass
-    return Ends(ends, source)
+        return
 
 
-def _take_line(line: bytes, ends: dict[str, Record]) -> None:
+def _parsed(line: bytes) -> Record:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
-        return
-    if isinstance(event, dict) and event.get("event") in _ENDS:
-        job = event.get("job")
-        if isinstance(job, str):
-            ends[job.removesuffix(".job").removesuffix(".sh")] = _record_of(event)
+        return {}
+    return event if isinstance(event, dict) else {}
 
 
 def _record_of(event: Mapping[str, object]) -> Record:
     record = {key: event[key] for key, kinds in _KEPT.items() if _fits(event.get(key), kinds)}
-    end, took = _end_sec(event), event.get("seconds")
+    end, took = _time_sec(event), event.get("seconds")
     if end is not None:
         record["end"] = end
         if isinstance(took, int | float) and isfinite(took) and took >= 0:
@@ -86,7 +100,7 @@ def _fits(value: object, kinds: tuple[type, ...]) -> bool:
     return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
 
 
-def _end_sec(event: Mapping[str, object]) -> float | None:
+def _time_sec(event: Mapping[str, object]) -> float | None:
     unix, local = event.get("t"), event.get("ts")
     if isinstance(unix, int | float) and not isinstance(unix, bool) and isfinite(unix):
         return float(unix)

@@ -1,10 +1,12 @@
-"""Which processes use given files: they have one open, or name one in their command line.
+"""Which processes use given files: they have one open, or name one in their command line; and
+whether the process that a log speaks of is there still.
 
 bash keeps the script that it runs open, so a job of a queue without units is found by its file.
 What a caller who is not root can't see of other users' processes is their open files.
 """
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -33,6 +35,28 @@ def users_of(files: Mapping[Inode, str]) -> dict[Inode, User]:
                 if inode in files:
                     found.setdefault(inode, User(pid, _program(pid)))
     return found
+
+
+def user_since(pid: int, began_sec: float) -> User | None:
+    """Return the process of that number if it was there already when something `began` with it.
+
+    A process that was given the number later began later; half a million a day come and go.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        with open("/proc/uptime", "rb") as file:
+            uptime_sec = float(file.read().split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    age_sec = uptime_sec - ticks / os.sysconf("SC_CLK_TCK")
+    if time.time() - age_sec > began_sec + _SLACK_SEC:
+        return None
+    return User(pid, _program(pid))
+
+
+_SLACK_SEC = 2.0
+"""A log's times are of whole seconds, and the line follows the start."""
 
 
 def _opened(pid: int) -> Iterator[Inode]:

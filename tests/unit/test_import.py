@@ -5,13 +5,15 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sdqueue.cli.oldqueue import GOES_TO, Wish, survey
+from sdqueue.cli.oldfile import GOES_TO, Wish
+from sdqueue.cli.oldqueue import survey
 from sdqueue.cli.place import Place
 from sdqueue.spool import moves, runs
 from sdqueue.spool.layout import Spool
@@ -182,6 +184,24 @@ def test_a_process_is_found_by_a_relative_name_in_its_command_line(cli: Cli, old
         runs_still.communicate(b"end\n")
     assert f"process {runs_still.pid} (" in str(said["running/5-gpu-r.job"]["note"])
     assert came(cli) == NOTHING
+
+
+def test_a_process_is_found_by_the_old_log_s_pid_unless_the_pid_came_round(
+    cli: Cli, old: Old
+) -> None:
+    began = time.time()
+    with subprocess.Popen(["sleep", "infinity"]) as sleeper:
+        try:
+            for name, sec in (("1-cpu-same", began), ("1-cpu-other", began - 3600)):
+                old.put("running", f"{name}.job")
+                event = {"event": "start", "job": f"{name}.job", "pid": sleeper.pid, "t": sec}
+                with (old.top / "events.jsonl").open("a") as log:
+                    log.write(json.dumps(event) + "\n")
+            said = rows(cli, old, status=1)
+        finally:
+            sleeper.kill()
+    assert f"process {sleeper.pid} (sleep)" in str(said["running/1-cpu-same.job"]["note"])
+    assert cli.jobs("parked") == ["1-cpu-other"]
 
 
 def test_a_name_that_is_in_use_stays_and_one_that_has_ended_is_kept_beside(
