@@ -182,6 +182,19 @@ def test_a_queue_that_was_never_used_is_purged_with_all(
     assert [each for each in left if not each.startswith("/run/")] == []
 
 
+@pytest.mark.parametrize("container", ["262"], indirect=True)
+def test_a_user_can_have_a_queue_of_the_same_package(container: Container, package: Path) -> None:
+    install(container, package)
+    container.add_user("anna", linger=True)
+    container.run(["systemctl", "--user", "enable", "--now", "sdqueue.service"], user="anna")
+    container.run(["sdqueue", "submit", "--name=1-cpu-a", "--", "touch", "done"], user="anna")
+    assert container.run(["sdqueue", "wait", "1-cpu-a"], user="anna").returncode == 0
+    assert (container.root / "home/anna/done").exists()
+    ask = ["systemctl", "--user", "show", "-PFragmentPath", "sdqueue.service"]
+    where = container.run(ask, user="anna").stdout
+    assert where == "/usr/lib/systemd/user/sdqueue.service\n"
+
+
 @pytest.mark.parametrize("container", ["257"], indirect=True)
 def test_what_an_administrator_disabled_stays_so_over_an_upgrade(
     container: Container, package: Path, newer: Path

@@ -90,6 +90,22 @@ def test_a_file_that_everyone_may_write_is_refused(queue: MachineQueue) -> None:
     (queue.spool / "queue/1-cpu-open.job").unlink()
 
 
+@pytest.mark.parametrize("where", ["/home/anna/old", "/dev/shm/old"])
+def test_the_jobs_of_a_user_s_old_queue_are_imported_and_run_as_that_user(
+    queue: MachineQueue, where: str
+) -> None:
+    name = f"3-cpu-{where.split('/')[1]}"
+    make = f"umask 022; mkdir -p {where}/queue {where}/done; cd {where}; "
+    make += f"echo 'id -un >\"$STATE_DIRECTORY/who\"' >queue/{name}.job"
+    queue.container.run(["sh", "-ec", make], user="anna")
+    (queue.container.root / f"{where[1:]}/queue/4-cpu-of-root.job").write_text("true\n")
+    done = queue.container.run(["sdqueue", "import", where], check=False)
+    assert done.returncode == 1, "root's file in her directory is nobody's job"
+    assert "belongs to uid 0 and would run so" in done.stdout
+    queue.wait(name, "done")
+    assert (queue.work(name) / "who").read_text() == "anna\n"
+
+
 def test_excluded_lanes_wait_for_each_other_and_the_slice_counts(queue: MachineQueue) -> None:
     queue.put("1-gpu-held", HELD)
     unit = queue.wait_running("1-gpu-held")
