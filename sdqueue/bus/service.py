@@ -176,7 +176,7 @@ class Service:
             if message.interface != PEER.name:
                 raise _Refused("UnknownObject", f"no object {message.path}")
             node = Node(message.path, None, ())
-        offered = (*node.interfaces, *_STANDARD)
+        offered = (*node.interfaces, *STANDARD)
         if message.interface:
             offered = tuple(each for each in offered if each.name == message.interface)
             if not offered:
@@ -186,7 +186,7 @@ class Service:
         for interface in offered:
             if method := interface.method(message.member):
                 _check_signature(message, method)
-                return method, node if interface in _STANDARD else node.target
+                return method, node if interface in STANDARD else node.target
         raise _Refused("UnknownMethod", f"{message.path} has no method {message.member}")
 
 
@@ -236,7 +236,7 @@ def _interfaces(node: Node, name: str) -> tuple[Interface, ...]:
     """Return the interface of that name, or all for ""; raise _Refused where it has none such."""
     if not name:
         return node.interfaces
-    found = tuple(each for each in (*node.interfaces, *_STANDARD) if each.name == name)
+    found = tuple(each for each in (*node.interfaces, *STANDARD) if each.name == name)
     if not found:
         raise _Refused("UnknownInterface", f"{node.path} has no interface {name}")
     return found
@@ -261,7 +261,7 @@ def _set(request: Request, node: Node, interface: str, name: str, _value: object
 
 def _introspect(request: Request, node: Node) -> str:
     children = request.service.tree.children(node.path)
-    return introspection_xml((*node.interfaces, *_STANDARD), children)
+    return introspection_xml((*node.interfaces, *STANDARD), children)
 
 
 def _machine_id(_request: Request, _node: Node) -> str:
@@ -293,4 +293,4 @@ PROPERTIES = Interface(
         ),
     ),
 )
-_STANDARD = (PEER, INTROSPECTABLE, PROPERTIES)
+STANDARD = (PEER, INTROSPECTABLE, PROPERTIES)

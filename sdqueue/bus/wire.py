@@ -61,6 +61,7 @@ class Kind(IntEnum):
 
 
 NO_REPLY_EXPECTED = 1
+ALLOW_INTERACTIVE_AUTHORIZATION = 4
 
 
 @dataclass(frozen=True, slots=True)

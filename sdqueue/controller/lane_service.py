@@ -7,12 +7,16 @@ for its leases. The rest follows from every job's way and is for reading.
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from sdqueue.bus.interface import Interface, Property
-from sdqueue.bus.service import Service
+from sdqueue.bus.interface import Interface, Method, Property
+from sdqueue.bus.service import Request, Service
 from sdqueue.bus.tree import ObjectTree, object_path
 from sdqueue.controller.offering import LANE, LANES, row
+from sdqueue.controller.permission import permitted
+from sdqueue.core import events as ev
 from sdqueue.core.model import LaneState
 from sdqueue.core.view import reason_row
+from sdqueue.words.errors import UsageError
+from sdqueue.words.names import shown
 
 if TYPE_CHECKING:
     from sdqueue.controller.controller import Controller
@@ -34,6 +38,33 @@ def lane_path(name: str) -> str:
     return object_path(LANES, name)
 
 
+def lane_named(queue: "Controller", name: str) -> str:
+    """Return the name of a lane that there is; raise UsageError for another."""
+    if name not in queue.state.lanes:
+        lanes = ", ".join(queue.state.lanes)
+        raise UsageError(f"there is no lane {shown(name)}; the lanes are {lanes}")
+    return name
+
+
+def get_lane(_request: Request, queue: "Controller", name: str) -> str:
+    """Return the path of a lane's object."""
+    return lane_path(lane_named(queue, name))
+
+
+async def set_paused(request: Request, queue: "Controller", name: str, paused: bool) -> None:
+    """Start nothing new in a lane, or let it go on."""
+    await permitted(request, queue, "manage-lanes")
+    queue.post(ev.LanePaused(lane_named(queue, name), paused))
+
+
+async def _pause(request: Request, lane: LaneObject) -> None:
+    await set_paused(request, lane.queue, lane.name, True)
+
+
+async def _resume(request: Request, lane: LaneObject) -> None:
+    await set_paused(request, lane.queue, lane.name, False)
+
+
 def _reason(lane: LaneObject) -> object:
     return row(reason_row(lane.queue.planned.blocks.get(lane.name)) or {})
 
@@ -44,6 +75,7 @@ def _of(get: Callable[[LaneState], object]) -> Callable[[LaneObject], object]:
 
 LANE_INTERFACE = Interface(
     LANE,
+    methods=(Method("Pause", _pause), Method("Resume", _resume)),
     properties=(
         Property("Name", "s", lambda lane: lane.name, "const"),
         Property("State", "s", _of(lambda lane: str(lane.verdict.word))),

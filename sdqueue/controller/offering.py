@@ -12,7 +12,11 @@ PATH = "/org/sdqueue1"
 MANAGER = f"{NAME}.Manager"
 LANE = f"{NAME}.Lane"
 LANES = f"{PATH}/lane"
-FEATURES = ("list", "why", "plan", "cancel", "pause", "events", "lanes", "owners")
+JOB = f"{NAME}.Job"
+JOBS = f"{PATH}/job"
+LEASE = f"{NAME}.Lease"
+LEASES = f"{PATH}/lease"
+FEATURES = ("list", "why", "plan", "cancel", "pause", "events", "lanes", "jobs", "owners")
 """What a client can ask for by name, and fail closed where it is missing."""
 
 

@@ -33,6 +33,31 @@ class WrongState(SdqueueError):
     bus_name = "org.sdqueue1.Error.WrongState"
 
 
+class LaneBusy(SdqueueError):
+    """The lane can't be had now; the text says why. Try again when that is over, or wait."""
+
+    exit_status = 5
+    bus_name = "org.sdqueue1.Error.LaneBusy"
+
+
+class LimitsExceeded(SdqueueError):
+    """This user has asked for more than one user may have at once: let something go first."""
+
+    bus_name = "org.sdqueue1.Error.LimitsExceeded"
+
+
+class AccessDenied(SdqueueError):
+    """Whoever asks may not do that."""
+
+    bus_name = "org.sdqueue1.Error.AccessDenied"
+
+
+class AuthorizationNeeded(AccessDenied):
+    """They may, once a person has shown who he is: ask again and allow that he be asked."""
+
+    bus_name = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"
+
+
 class SpoolError(SdqueueError):
     """The spool could not be read or written: nothing was lost, try again when the disk is well."""
 

@@ -1,26 +1,39 @@
 """Another user may look at a queue and change nothing, whatever the bus itself lets through."""
 
 import asyncio
+import functools
 import os
 import subprocess
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from sdqueue.bus.connection import Bus
+from sdqueue.bus.interface import Interface, Method, args
+from sdqueue.bus.service import Request, Service
+from sdqueue.bus.tree import ObjectTree
 from sdqueue.controller.controller import Controller, Options
 from sdqueue.controller.journal import Journal
-from sdqueue.controller.offering import NAME, PATH
+from sdqueue.controller.offering import JOB, JOBS, LANE, LANES, MANAGER, NAME, PATH
+from sdqueue.controller.permission import AUTHORITY, AUTHORITY_PATH, POLKIT
 from sdqueue.controller.places import Places
+from sdqueue.controller.privacy import public
 from sdqueue.controller.service import QueueService
 from sdqueue.core import events as ev
-from sdqueue.core.spec import Config
+from sdqueue.core.decide import step
+from sdqueue.core.model import CODE_HELP, Code, JobState
+from sdqueue.core.spec import Config, JobSpec
+from sdqueue.core.view import job_row
 from sdqueue.spool.eventlog import EventLog
 from sdqueue.spool.layout import Spool, open_spool
+from sdqueue.words.errors import SdqueueError
 from tests.harness.tools import require_programs
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 OPEN_BUS = """
 <busconfig>
@@ -33,7 +46,72 @@ OPEN_BUS = """
 </busconfig>
 """
 """A bus that keeps nobody out: stricter ones do, and are not relied upon."""
-NOBODY = 65534
+NOBODY, OTHER, STRANGER = 65534, 1, 2
+SECRET = "not for everybody"
+
+
+class Asked(NamedTuple):
+    """One question that the stand-in for polkit was asked."""
+
+    kind: str
+    uid: int
+    action: str
+    flags: int
+
+
+@dataclass
+class Answers:
+    """What the stand-in for polkit says, and what it was asked."""
+
+    answer: object = (True, False, {})
+    asked: list[Asked] = field(default_factory=list)
+
+
+ANSWERS: dict[str, object] = {
+    "yes": (True, False, {}),
+    "no": (False, False, {}),
+    "needs a person": (False, True, {}),
+    "a person said no": (False, True, {"polkit.dismissed": "true"}),
+    "an error": SdqueueError("no such action"),
+}
+EXPECTED = {
+    "yes": "",
+    "no": "uid 65534 may not",
+    "needs a person": "without authorization",
+    "a person said no": "uid 65534 may not",
+    "an error": "polkit can't be asked",
+}
+INTERACTIVE = {
+    word: f"--allow-interactive-authorization={word == 'a person said no'}".lower()
+    for word in ANSWERS
+}
+
+
+async def serve_polkit(bus: Bus, answers: Answers) -> None:
+    """Be polkit on a bus, as far as it is asked."""
+
+    async def check(
+        request: Request,
+        _target: object,
+        subject: tuple[str, dict[str, str]],
+        action: str,
+        _details: object,
+        flags: int,
+        _cancellation: str,
+    ) -> object:
+        kind, details = subject
+        caller = await request.service.credentials(details["name"])
+        answers.asked.append(Asked(kind, caller.uid, action, flags))
+        if isinstance(answers.answer, Exception):
+            raise answers.answer
+        return answers.answer
+
+    takes = args("subject:(sa{sv})", "action:s", "details:a{ss}", "flags:u", "cancellation:s")
+    method = Method("CheckAuthorization", check, takes, args("result:(bba{ss})"))
+    tree = ObjectTree()
+    tree.add(AUTHORITY_PATH, None, Interface(AUTHORITY, (method,)))
+    Service(bus, tree).start()
+    assert await bus.request_name(POLKIT)
 
 
 @pytest.fixture
@@ -53,19 +131,28 @@ def bus_dir() -> Iterator[Path]:
             daemon.kill()
 
 
-def controller(directory: Path, address: str) -> Controller:
+def controller(directory: Path, address: str, *, system: bool = False) -> Controller:
     """Make a controller that is not at work: what is asked of it stays in its inbox."""
     spool = open_spool(Spool(str(directory / "spool")))
     config = Config()
-    options = Options(address=address, system=False, runtime_unit_dir=str(directory))
+    options = Options(address=address, system=system, runtime_unit_dir=str(directory))
     places = Places(spool, config.lanes)
-    return Controller(options, config, places, Journal(EventLog(spool)), lambda: (config, ()))
+    queue = Controller(options, config, places, Journal(EventLog(spool)), lambda: (config, ()))
+    found: list[ev.Event] = [
+        ev.FileQueued(name, JobSpec(name=name, lane="cpu", uid=uid, description=SECRET))
+        for name, uid in (("roots", 0), ("nobodys", NOBODY), ("others", OTHER))
+    ]
+    step(queue.state, [*found, ev.FileQueued("bad", None, f"line 3: {SECRET}")], 1e9)
+    return queue
 
 
-async def busctl(address: str, uid: int, *call: str) -> str:
+async def busctl(address: str, uid: int, *call: str, path: str = PATH) -> str:
     """Call a method of the queue as some user, and return what is said, good or bad."""
-    command = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
-    command += ["busctl", f"--address={address}", "call", NAME, PATH, f"{NAME}.Manager", *call]
+    command = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "busctl"]
+    while call[0].startswith("--"):
+        command, call = [*command, call[0]], call[1:]
+    interface = MANAGER if path == PATH else LANE if path.startswith(LANES) else JOB
+    command += [f"--address={address}", "call", NAME, path, interface, *call]
     process = await asyncio.create_subprocess_exec(
         *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -73,21 +160,169 @@ async def busctl(address: str, uid: int, *call: str) -> str:
     return said.decode()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_another_user_may_look_and_change_nothing(
-    bus_dir: Path, tmp_path: Path, run_async: Callable[[Awaitable[Any]], Any]
-) -> None:
-    async def ask() -> None:
-        address = f"unix:path={bus_dir}/bus"
-        queue = controller(tmp_path, address)
-        async with await Bus.connect(address) as bus:
-            await QueueService(queue, bus).open()
-            for method, *words in (("PauseLane", "sb", "cpu", "true"), ("CancelJob", "s", "a")):
-                assert "only root and uid 0" in await busctl(address, NOBODY, method, *words)
-            assert "cpu" in await busctl(address, NOBODY, "ListLanes")
-            assert queue._inbox == []
-            assert "no job" in await busctl(address, 0, "CancelJob", "s", "a")
-            await busctl(address, 0, "PauseLane", "sb", "cpu", "true")
-            assert queue._inbox == [ev.LanePaused("cpu", True)]
+Ask = Callable[..., Awaitable[str]]
 
-    run_async(ask())
+
+@pytest.fixture
+def play(
+    bus_dir: Path, tmp_path: Path, run_async: Callable[[Awaitable[Any]], Any]
+) -> Callable[..., None]:
+    """Serve a queue, and play a scene with it and with what asks it as some user."""
+    address = f"unix:path={bus_dir}/bus"
+
+    async def playing(
+        scene: Callable[[Controller, Ask], Awaitable[None]], system: bool, answers: Answers | None
+    ) -> None:
+        queue = controller(tmp_path, address, system=system)
+        async with await Bus.connect(address) as bus, await Bus.connect(address) as other:
+            if answers is not None:
+                await serve_polkit(other, answers)
+            await QueueService(queue, bus).open()
+            await scene(queue, functools.partial(busctl, address))
+
+    def play(
+        scene: Callable[[Controller, Ask], Awaitable[None]],
+        *,
+        system: bool = False,
+        polkit: Answers | None = None,
+    ) -> None:
+        run_async(playing(scene, system, polkit))
+
+    return play
+
+
+# A user's queue ---------------------------------------------------------------------------------
+
+
+def test_another_user_may_look_and_change_nothing(play: Callable[..., None]) -> None:
+    async def scene(queue: Controller, ask: Ask) -> None:
+        refused = "only root and uid 0, whose queue this is, may"
+        for method, *words in (
+            ("PauseLane", "sb", "cpu", "true"),
+            ("CancelJob", "s", "roots"),
+            ("CancelJob", "s", "others"),
+            ("CancelJob", "s", "bad"),
+        ):
+            assert refused in await ask(NOBODY, method, *words)
+        for method in ("Pause", "Resume"):
+            assert refused in await ask(NOBODY, method, path=f"{LANES}/cpu")
+        assert refused in await ask(NOBODY, "Cancel", path=f"{JOBS}/roots")
+        assert "cpu" in await ask(NOBODY, "ListLanes")
+        assert queue._inbox == []
+        assert "no job" in await ask(0, "CancelJob", "s", "a")
+        await ask(0, "PauseLane", "sb", "cpu", "true")
+        await ask(0, "Resume", path=f"{LANES}/cpu")
+        assert queue._inbox == [ev.LanePaused("cpu", True), ev.LanePaused("cpu", False)]
+
+    play(scene)
+
+
+def test_whose_file_it_is_may_cancel_the_job(play: Callable[..., None]) -> None:
+    async def scene(queue: Controller, ask: Ask) -> None:
+        asking = asyncio.ensure_future(ask(NOBODY, "CancelJob", "s", "nobodys"))
+        while not queue._inbox and not asking.done():
+            await asyncio.sleep(0.01)
+        assert queue._inbox == [ev.CancelAsked("nobodys", NOBODY)]
+        assert "parked" in await parked(queue, "nobodys", asking)
+
+    play(scene)
+
+
+async def parked(queue: Controller, name: str, asking: Awaitable[str]) -> str:
+    """Have a cancelled job be parked as the queue would, and return what its caller is told."""
+    job = queue.state.jobs.pop(name)
+    queue.state.ended[name] = JobState.PARKED
+    queue._next_turn.set()
+    said = await asking
+    queue.state.jobs[name] = job
+    return said
+
+
+@pytest.mark.parametrize("system", [False, True])
+def test_what_a_file_says_is_its_owner_s_to_see(system: bool, play: Callable[..., None]) -> None:
+    methods = [("ListJobs", "as", "0"), ("ListAside",), ("Plan",), ("Why", "s", "bad")]
+
+    async def scene(_queue: Controller, ask: Ask) -> None:
+        secrets = {}
+        for uid in (0, NOBODY, OTHER, STRANGER):
+            said = [await ask(uid, *method) for method in methods]
+            assert not [each for each in said if "bad-file" not in each]
+            secrets[uid] = [each.count(SECRET) for each in said]
+        assert secrets == {
+            0: [5, 3, 5, 1],
+            NOBODY: [1, 1, 1, 0],
+            OTHER: [1, 0, 1, 0],
+            STRANGER: [0, 0, 0, 0],
+        }
+
+    play(scene, system=system)
+
+
+def test_what_all_can_see_quotes_no_file_of_the_machine_s_queue(play: Callable[..., None]) -> None:
+    async def scene(queue: Controller, _ask: Ask) -> None:
+        row = job_row(queue.state, queue.state.jobs["bad"], queue.planned)
+        event = {"reason": "bad-file", "detail": SECRET, "lane": "cpu", "description": SECRET}
+        assert SECRET not in str(public(row))
+        assert SECRET not in str(public(event))
+        assert public(event)["detail"] == CODE_HELP[Code.BAD_FILE]
+        foreign = {"reason": "foreign", "detail": "llm-engine has it"}
+        assert public(foreign) == foreign
+
+    play(scene)
+
+
+# The machine's queue, with polkit ---------------------------------------------------------------
+
+ACT = {
+    "manage-lanes": ("PauseLane", "sb", "cpu", "true"),
+    "manage-jobs": ("CancelJob", "s", "others"),
+}
+
+
+@pytest.mark.parametrize("action", ACT)
+def test_the_machine_s_queue_asks_polkit_for_everybody_but_root(
+    action: str, play: Callable[..., None]
+) -> None:
+    polkit = Answers()
+
+    async def scene(queue: Controller, ask: Ask) -> None:
+        said = {}
+        for word, answer in ANSWERS.items():
+            polkit.answer = answer
+            asking = asyncio.ensure_future(ask(NOBODY, INTERACTIVE[word], *ACT[action]))
+            while not queue._inbox and not asking.done():
+                await asyncio.sleep(0.01)
+            said[word] = bool(queue._inbox)
+            queue._inbox.clear()
+            assert EXPECTED[word] in await parked(queue, "others", asking)
+        assert said == {word: word == "yes" for word in ANSWERS}
+        assert [each.action for each in polkit.asked] == [f"org.sdqueue1.{action}"] * len(said)
+        assert {each.kind for each in polkit.asked} == {"system-bus-name"}
+        assert {each.uid for each in polkit.asked} == {NOBODY}
+        assert [each.flags for each in polkit.asked] == [0, 0, 0, 1, 0]
+
+    play(scene, system=True, polkit=polkit)
+
+
+def test_root_and_owners_are_not_asked_about(play: Callable[..., None]) -> None:
+    polkit = Answers()
+
+    async def scene(queue: Controller, ask: Ask) -> None:
+        await ask(0, *ACT["manage-lanes"])
+        asking = asyncio.ensure_future(ask(OTHER, *ACT["manage-jobs"]))
+        while len(queue._inbox) < 2:
+            await asyncio.sleep(0.01)
+        assert queue._inbox == [ev.LanePaused("cpu", True), ev.CancelAsked("others", OTHER)]
+        await parked(queue, "others", asking)
+        assert polkit.asked == []
+
+    play(scene, system=True, polkit=polkit)
+
+
+def test_without_polkit_the_answer_is_no(play: Callable[..., None]) -> None:
+    async def scene(queue: Controller, ask: Ask) -> None:
+        for words in ACT.values():
+            assert "polkit can't be asked" in await ask(NOBODY, *words)
+        assert queue._inbox == []
+
+    play(scene, system=True)

@@ -4,12 +4,13 @@ import ast
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
+from sdqueue.bus.interface import Arg, Interface
 from sdqueue.cli import load
 from sdqueue.cli.detail import DETAIL_KEYS
 from sdqueue.cli.doctor import CHECKS
@@ -20,8 +21,11 @@ from sdqueue.cli.overall import Health, Overall
 from sdqueue.cli.rows import CLIENT_CODES
 from sdqueue.cli.verbs import GLOBAL_OPTIONS, VERBS, Verb
 from sdqueue.config import load as load_config
-from sdqueue.controller.offering import FEATURES, NAME, PATH
-from sdqueue.controller.service import INTERFACE
+from sdqueue.controller.job_service import JOB_INTERFACE
+from sdqueue.controller.lane_service import LANE_INTERFACE
+from sdqueue.controller.manager_service import INTERFACE
+from sdqueue.controller.offering import FEATURES, JOBS, LANES, NAME, PATH
+from sdqueue.controller.permission import ACTIONS, PREFIX
 from sdqueue.core.model import CODE_HELP, JobState
 from sdqueue.core.owner import STANDING_HELP, USE_HELP, Use
 from sdqueue.core.results import EXEC_STATUS
@@ -284,21 +288,37 @@ def test_every_event_that_is_written_and_no_other() -> None:
         assert list(event)[:6] == EVENTS.tags["KEYS OF EVERY EVENT", ""]
 
 
-def test_every_member_of_the_bus_interface_with_its_types() -> None:
-    def spelled(arguments: object) -> str:
-        return ", ".join(f"{each.signature} {each.name}" for each in arguments)  # type: ignore[attr-defined]
+INTERFACES = {"THE MANAGER": INTERFACE, "LANES": LANE_INTERFACE, "JOBS": JOB_INTERFACE}
+_EMITS = {"true": ", announced", "const": ", constant", "false": ""}
 
-    assert BUS.tags["METHODS", ""] == [
+
+@pytest.mark.parametrize(("section", "interface"), INTERFACES.items(), ids=list(INTERFACES))
+def test_every_member_of_a_bus_interface_with_its_types(section: str, interface: Interface) -> None:
+    def spelled(arguments: Iterable[Arg]) -> str:
+        return ", ".join(f"{each.signature} {each.name}" for each in arguments)
+
+    def tags(sub: str) -> list[str]:
+        return BUS.tags.get((section, sub), [])
+
+    assert tags("Methods") == [
         f"{each.name}({spelled(each.takes)}) → ({spelled(each.gives)})"
-        for each in INTERFACE.methods
+        for each in interface.methods
     ]
-    assert BUS.tags["PROPERTIES", ""] == [f"{p.name} ({p.signature})" for p in INTERFACE.properties]
-    assert BUS.tags["SIGNALS", ""] == [f"{s.name}({spelled(s.args)})" for s in INTERFACE.signals]
+    assert tags("Properties") == [
+        f"{each.name} ({each.signature}{_EMITS[each.emits]})" for each in interface.properties
+    ]
+    assert tags("Signals") == [f"{each.name}({spelled(each.args)})" for each in interface.signals]
+    assert interface.name in BUS.text["SYNOPSIS", ""]
+
+
+def test_every_name_on_the_bus() -> None:
     kinds = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, Exception)]
     assert set(BUS.tags["ERRORS", ""]) == {kind.bus_name for kind in kinds}  # type: ignore[attr-defined]
-    assert [word for word in FEATURES if word not in BUS.text["PROPERTIES", ""]] == []
-    assert NAME in BUS.text["SYNOPSIS", ""]
-    assert PATH in BUS.text["SYNOPSIS", ""]
+    words = set(re.findall(r"\w+", BUS.text["THE MANAGER", "Properties"]))
+    assert [word for word in FEATURES if word not in words] == []
+    for word in (NAME, PATH, f"{LANES}/LANE", f"{JOBS}/JOB"):
+        assert word in BUS.text["SYNOPSIS", ""].split()
+    assert BUS.tags["ACCESS", ""] == [PREFIX + action for action in ACTIONS]
 
 
 # All pages --------------------------------------------------------------------------------------

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from sdqueue.bus.service import STANDARD
 from sdqueue.cli.lint_world import Wish, look
-from sdqueue.controller.offering import MANAGER, NAME
-from sdqueue.controller.service import INTERFACE
+from sdqueue.controller.offering import JOB, LANE, MANAGER, NAME
+from sdqueue.controller.permission import ACTIONS, PREFIX
 from sdqueue.lint.judge import judge
 from sdqueue.unitbase import BASES
 from tests.harness.tools import needs
 
 UNITS = Path(__file__).parents[2] / "units"
-CHANGING = {"CancelJob", "PauseLane"}
-"""Methods of the interface that change something: root's on the system bus."""
+REMOTE = ("allow_any", "allow_inactive")
+"""Who does not sit at the box."""
 
 
 def settings(side: str) -> dict[str, str]:
@@ -49,20 +50,30 @@ def test_what_the_users_unit_has_the_systems_has_too() -> None:
     assert differing == ours
 
 
-def test_everybody_may_look_and_only_root_may_change() -> None:
+def test_only_root_may_have_the_name_and_everybody_may_speak_to_each_interface() -> None:
     policy = ET.parse(UNITS / "dbus-1" / "org.sdqueue1.conf").getroot()
     root, everybody = policy.findall("policy")
     assert root.attrib == {"user": "root"}
     assert everybody.attrib == {"context": "default"}
     assert [rule.get("own") for rule in policy.iter("allow") if rule.get("own")] == [NAME]
-    allowed = {
-        rule.get("send_member")
-        for rule in everybody.findall("allow")
-        if rule.get("send_interface") == MANAGER
-    }
-    assert None not in allowed
-    assert allowed | CHANGING == {method.name for method in INTERFACE.methods}
-    assert not allowed & CHANGING
+    rules = everybody.findall("*")
+    assert {rule.tag for rule in rules} == {"allow"}
+    assert {rule.get("send_destination") for rule in rules} == {NAME}
+    ours = {rule.get("send_interface") for rule in rules}
+    assert ours >= {MANAGER, LANE, JOB, *(each.name for each in STANDARD)}
+
+
+def test_polkit_is_told_of_each_action_that_is_asked_for_and_of_no_other() -> None:
+    policy = ET.parse(UNITS / "polkit-1" / "org.sdqueue1.policy").getroot()
+    told = {action.get("id", ""): action for action in policy.findall("action")}
+    assert set(told) == {PREFIX + action for action in ACTIONS}
+    for name, guarded in ACTIONS.items():
+        defaults = told[PREFIX + name].find("defaults")
+        assert defaults is not None
+        answers = {each.tag: each.text for each in defaults}
+        assert answers == dict.fromkeys(REMOTE, "auth_admin") | {"allow_active": guarded.default}
+        text = told[PREFIX + name].findtext("description", "")
+        assert text.lower() == guarded.help
 
 
 @needs("systemd-analyze")
