@@ -187,6 +187,27 @@ class Bus:
                 self._listeners.remove(match, handler)
                 raise
 
+    async def remove_match(self, match: Match, handler: SignalHandler) -> None:
+        """Have a handler not called any more."""
+        if self._listeners.remove(match, handler) and self.is_open:
+            await self.ask_bus("RemoveMatch", "s", match.rule())
+
+    async def wait_gone(self, name: str) -> None:
+        """Wait until nobody owns a name; at once where nobody does."""
+        gone = asyncio.Event()
+
+        def on_change(signal: Signal) -> None:
+            if not signal.body[2]:
+                gone.set()
+
+        changes = Match(BUS_NAME, BUS_NAME, "NameOwnerChanged", BUS_PATH, arg0=name)
+        await self.add_match(changes, on_change)
+        try:
+            if await self.name_owner(name):
+                await gone.wait()
+        finally:
+            await self.remove_match(changes, on_change)
+
     async def _watch_owner(self, name: str) -> None:
         owners = self._listeners.owners
         if name in owners:

@@ -11,7 +11,7 @@ Killed between any two of these, the next controller's reconciliation reaches th
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from sdqueue.controller import checking, ending, starting
+from sdqueue.controller import checking, ending, lending, starting
 from sdqueue.controller.runner import Runner
 from sdqueue.core import actions as act
 
@@ -20,6 +20,8 @@ def do(runner: Runner, action: act.Action) -> Coroutine[object, object, None]:
     """Give the coroutine that does one action to its end; from now on the runner is busy."""
     if isinstance(action, act.Start):
         runner.starting.add(action.name)
+    if isinstance(action, act.Grant):
+        runner.leases.granting.add(action.lease.backing_unit)
     return ACTIONS[type(action)](runner, action)
 
 
@@ -57,4 +59,6 @@ ACTIONS: dict[type, Callable[[Runner, Any], Coroutine[object, object, None]]] = 
     act.Hook: hook,
     act.Look: look,
     act.KeepAwake: keep_awake,
+    act.Grant: lending.grant,
+    act.Deny: lending.deny,
 }

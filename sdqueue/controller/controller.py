@@ -133,6 +133,7 @@ class Controller:
             ]
             await self._stop.wait()
             self.runner.owners.close()
+            self.runner.leases.close()
             self.runner.inhibitor.close()
             self._say_goodbye()
             await self._drain()

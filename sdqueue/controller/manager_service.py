@@ -10,6 +10,7 @@ from sdqueue.bus.interface import Interface, Method, Property, SignalSpec, args
 from sdqueue.bus.service import Request
 from sdqueue.controller.job_service import cancel, get_job, job_named
 from sdqueue.controller.lane_service import get_lane, lane_named, set_paused
+from sdqueue.controller.lease_service import LEASE_METHODS
 from sdqueue.controller.offering import FEATURES, MANAGER, rows
 from sdqueue.controller.privacy import view_for
 from sdqueue.core.model import JobState
@@ -78,6 +79,7 @@ INTERFACE = Interface(
         Method("GetLane", get_lane, args("name:s"), args("lane:o")),
         Method("CancelJob", cancel, args("name:s"), args("effect:s")),
         Method("PauseLane", set_paused, args("lane:s", "paused:b")),
+        *LEASE_METHODS,
     ),
     properties=(
         Property("Version", "s", lambda _queue: __version__, "const"),

@@ -16,7 +16,7 @@ JOB = f"{NAME}.Job"
 JOBS = f"{PATH}/job"
 LEASE = f"{NAME}.Lease"
 LEASES = f"{PATH}/lease"
-FEATURES = ("list", "why", "plan", "cancel", "pause", "events", "lanes", "jobs", "owners")
+FEATURES = ("list", "why", "plan", "cancel", "pause", "events", "lanes", "jobs", "owners", "leases")
 """What a client can ask for by name, and fail closed where it is missing."""
 
 

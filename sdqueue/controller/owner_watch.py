@@ -20,6 +20,7 @@ import os
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from asyncinotify import Mask
 
@@ -28,7 +29,7 @@ from sdqueue.controller.notices import CAME, USED, Notices
 from sdqueue.controller.whose import Asker, whose
 from sdqueue.core import events as ev
 from sdqueue.core.lane import Lane
-from sdqueue.core.owner import Owner, Standing, Use
+from sdqueue.core.owner import Owner, Use
 from sdqueue.owners import judge
 from sdqueue.owners.box import Box, look_at
 from sdqueue.owners.locks import owner_files
@@ -44,6 +45,7 @@ FOLLOW_SEC = 5.0
 """After a device was opened: by then it can be seen what is done with it."""
 PRICE = 50
 """Looks for the opening of devices take at most one part in so many of the time."""
+TRIES = 3
 CGROUP_DIRS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 
 
@@ -72,25 +74,32 @@ class _Watched:
     settling_since_sec: float = 0.0
 
 
+class _Files(NamedTuple):
+    """The files of a lane that are watched."""
+
+    nodes: list[str]
+    directories: list[str]
+    locked: list[str]
+
+
 class OwnerWatch:
     """Looks and watches, for each lane on which somebody could be.
 
-    `asker` says who asks whose a process is; `root` is a test's own tree.
+    `asker` says who asks whose a process is, None for a lane that is configured no more; `root` is
+    a test's own tree.
     """
 
     def __init__(
         self,
         post: Callable[[ev.Event], None],
         spawn: Callable[[Coroutine[object, object, None]], None],
-        ours: Callable[[], set[str]],
+        asker: Callable[[Lane], Asker | None],
         *,
-        asker: Callable[[Lane], Asker] | None = None,
         recheck_sec: Callable[[], float] = lambda: RECHECK_SEC,
         root: str = "/",
     ) -> None:
         self._post = post
         self._spawn = spawn
-        self._ours = ours
         self._asker = asker
         self._recheck_sec = recheck_sec
         self._root = root
@@ -107,15 +116,10 @@ class OwnerWatch:
             if watched.began > before:
                 return  # a look that began after this was asked for has told
             watched.began += 1
-            await self._look(watched)
-
-    def follow(self, lanes: list[Lane]) -> None:
-        """Look at these lanes and keep up with them, and with no others."""
-        for name in set(self._lanes) - {lane.name for lane in lanes if lane.is_watched}:
-            self._drop(name)
-        for lane in lanes:
-            if lane.is_watched:
-                self._spawn(self.look(lane))
+            if asker := self._asker(lane):
+                await self._look(watched, asker)
+            else:
+                self._drop(lane.name)
 
     def close(self) -> None:
         """Watch nobody any more."""
@@ -124,14 +128,13 @@ class OwnerWatch:
 
     # One look
 
-    async def _look(self, watched: _Watched) -> None:
+    async def _look(self, watched: _Watched, asker: Asker) -> None:
         if watched.timer:
             watched.timer.cancel()
         notices, is_full = Notices(), watched.is_full
         try:
-            await asyncio.to_thread(self._watch_devices, watched, notices)
-            found = await self._swept(watched, is_full=is_full)
-            owners = [await self._belonging(watched, each, notices) for each in found.owners]
+            self._watch_devices(watched, await self._files(watched.lane), notices)
+            found = await self._found(watched, asker, notices, is_full=is_full)
         except BaseException:
             notices.close()
             raise
@@ -141,12 +144,22 @@ class OwnerWatch:
         old, watched.notices = watched.notices, notices
         if old:
             old.close()
-        self._tell(watched, replace(found, owners=tuple(filter(None, owners))))
+        self._tell(watched, found)
 
-    async def _swept(self, watched: _Watched, *, is_full: bool) -> Seen:
+    async def _found(
+        self, watched: _Watched, asker: Asker, notices: Notices, *, is_full: bool
+    ) -> Seen:
+        """Sweep until nobody ends under the look: what he had may be another's now."""
+        for _ in range(TRIES):
+            found = await self._swept(watched, asker, is_full=is_full)
+            owners = [await self._belonging(watched, asker, each, notices) for each in found.owners]
+            if None not in owners:
+                break
+        return replace(found, owners=tuple(filter(None, owners)))
+
+    async def _swept(self, watched: _Watched, asker: Asker, *, is_full: bool) -> Seen:
         loop, lane = asyncio.get_running_loop(), watched.lane
-        systemd = self._asker(lane).systemd if self._asker else None
-        active = await active_units(systemd, lane)
+        active = await active_units(asker.systemd, lane)
         sweep = Sweep(lane, watched.memory, root=self._root, active=active)
         began = loop.time()
         needs_second = await asyncio.to_thread(sweep.first, is_full=is_full)
@@ -178,7 +191,9 @@ class OwnerWatch:
 
     # Whose it is
 
-    async def _belonging(self, watched: _Watched, owner: Owner, notices: Notices) -> Owner | None:
+    async def _belonging(
+        self, watched: _Watched, asker: Asker, owner: Owner, notices: Notices
+    ) -> Owner | None:
         """Say whose a process is, and watch it; None where it has ended meanwhile."""
         if not owner.pid or self._root != "/":
             return owner
@@ -190,7 +205,7 @@ class OwnerWatch:
         try:
             if owner.started and (process is None or process.started != owner.started):
                 return None
-            placed = await self._placed(watched.lane, owner, pidfd)
+            placed = await _placed(asker, owner, pidfd)
             if placed is None:
                 return None
             owner = judge.excused(placed)
@@ -198,17 +213,6 @@ class OwnerWatch:
         finally:
             os.close(pidfd)
         return owner
-
-    async def _placed(self, lane: Lane, owner: Owner, pidfd: int) -> Owner | None:
-        """Add whose a process is; None where it has ended."""
-        if self._asker is None:  # nobody can be asked: the path's word has to do
-            is_ours = owner.unit in self._ours()
-            return replace(owner, standing=Standing.OURS if is_ours else owner.standing)
-        told = await whose(self._asker(lane), owner.pid, pidfd)
-        if told is None:
-            return None
-        note = "; ".join(filter(None, (told.note, owner.note)))
-        return replace(owner, standing=told.standing, unit=told.unit, uid=told.uid, note=note)
 
     def _watch(self, watched: _Watched, owner: Owner, notices: Notices, pidfd: int) -> None:
         """Look again when an owner has ended, soon where nobody waits for it."""
@@ -219,16 +223,15 @@ class OwnerWatch:
 
     # Looking again
 
-    def _watch_devices(self, watched: _Watched, notices: Notices) -> None:
-        box, lane = Box(self._root), watched.lane
-        files = [box.path(node.path) for node in box.nodes(lane)]
-        notices.watch_files(files, USED, lambda: self._used(watched))
-        directories = {os.path.dirname(pattern) for pattern in lane.devices}
-        above = {os.path.dirname(each) for each in directories if each != "/dev"}
-        came = [box.path(each) for each in directories | above]
-        notices.watch_files(came, CAME, lambda: self._again(watched, OPENED_SEC, is_full=True))
-        locked = owner_files(box, lane).values()
-        notices.watch_files(locked, Mask.CLOSE, lambda: self._again(watched, 0.0))
+    async def _files(self, lane: Lane) -> _Files:
+        return await asyncio.to_thread(_files, Box(self._root), lane)
+
+    def _watch_devices(self, watched: _Watched, files: _Files, notices: Notices) -> None:
+        notices.watch_files(files.nodes, USED, lambda: self._used(watched))
+        notices.watch_files(
+            files.directories, CAME, lambda: self._again(watched, OPENED_SEC, is_full=True)
+        )
+        notices.watch_files(files.locked, Mask.CLOSE, lambda: self._again(watched, 0.0))
 
     def _used(self, watched: _Watched) -> None:
         """A device was opened or closed; more of that may come."""
@@ -256,6 +259,26 @@ class OwnerWatch:
             watched.timer.cancel()
         if watched and watched.notices:
             watched.notices.close()
+
+
+def _files(box: Box, lane: Lane) -> _Files:
+    """List what of a lane's files is watched; directories also above, for those to come."""
+    directories = {os.path.dirname(pattern) for pattern in lane.devices}
+    above = {os.path.dirname(each) for each in directories if each != "/dev"}
+    return _Files(
+        [box.path(node.path) for node in box.nodes(lane)],
+        [box.path(each) for each in sorted(directories | above)],
+        list(owner_files(box, lane).values()),
+    )
+
+
+async def _placed(asker: Asker, owner: Owner, pidfd: int) -> Owner | None:
+    """Add whose a process is; None where it has ended."""
+    told = await whose(asker, owner.pid, pidfd)
+    if told is None:
+        return None
+    note = "; ".join(filter(None, (told.note, owner.note)))
+    return replace(owner, standing=told.standing, unit=told.unit, uid=told.uid, note=note)
 
 
 def _settles(watched: _Watched, found: Seen, now_sec: float) -> bool:

@@ -15,10 +15,13 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from sdqueue.bus.systemd import Systemd
 from sdqueue.controller.hooks import Hooks
 from sdqueue.controller.inhibitor import Inhibitor
+from sdqueue.controller.leases import Leases
 from sdqueue.controller.owner_watch import OwnerWatch
 from sdqueue.controller.places import Places
 from sdqueue.controller.units import Run
+from sdqueue.controller.whose import Asker
 from sdqueue.core import events as ev
+from sdqueue.core.lane import Lane
 from sdqueue.core.model import QueueState
 from sdqueue.words.errors import BusGone, SpoolError
 
@@ -66,11 +69,18 @@ class Runner:
         self.collecting: set[str] = set()
         self.hooks = Hooks(shell.post)
         self.inhibitor = Inhibitor(shell.post)
-        self.owners = OwnerWatch(shell.post, shell.spawn, self._own_units)
+        self.leases = Leases(shell.post)
+        self.owners = OwnerWatch(
+            shell.post,
+            shell.spawn,
+            self._asker,
+            recheck_sec=lambda: self.state.config.recheck_usec / 1e6,
+        )
 
     def is_busy(self, name: str) -> bool:
-        """Say whether a task here will report on that job: no reconciliation may judge it now."""
-        return name in self.starting or name in self.collecting
+        """Say whether a task here will report on that job, or on that unit of a lease: no
+        reconciliation may judge it now."""
+        return name in self.starting or name in self.collecting or name in self.leases.granting
 
     def manager(self) -> Systemd:
         """Give the service manager, or raise BusGone while there is no connection to it."""
@@ -103,6 +113,13 @@ class Runner:
     async def _mend(self) -> None:
         await asyncio.to_thread(self.places.mend)
         await asyncio.sleep(RETRY_SEC)
+
+    def _asker(self, lane: Lane) -> Asker | None:
+        """Say who asks whose a process is that uses a lane; None where it is configured no more."""
+        present = self.state.lanes.get(lane.name)
+        if present is None or present.lane != lane:
+            return None
+        return Asker(self.systemd, self.places.system, self._own_units(), lane.yielding)
 
     def _own_units(self) -> set[str]:
         return {unit for lane in self.state.lanes.values() for unit in lane.occupants}

@@ -11,6 +11,7 @@ from sdqueue.bus.service import Service
 from sdqueue.bus.tree import ObjectTree
 from sdqueue.controller.job_service import add_jobs
 from sdqueue.controller.lane_service import LaneObjects
+from sdqueue.controller.lease_service import LeaseObjects
 from sdqueue.controller.manager_service import INTERFACE
 from sdqueue.controller.offering import NAME, PATH, row
 from sdqueue.controller.privacy import public
@@ -32,6 +33,7 @@ class QueueService:
         add_jobs(controller, tree)
         self._service = Service(bus, tree)
         self._lanes = LaneObjects(controller, tree, self._service)
+        self._leases = LeaseObjects(controller, tree, self._service)
 
     async def open(self) -> None:
         """Serve, then take the name; SpoolBusy if another controller of this bus has it."""
@@ -50,3 +52,8 @@ class QueueService:
     def lane_changed(self, name: str) -> None:
         """Tell who listens how a lane is now, and who waits for its leases."""
         self._lanes.changed(name)
+        self._leases.changed(name)
+
+    def lease_revoked(self, unit: str) -> None:
+        """Tell the holder of a lease that somebody stopped its unit."""
+        self._leases.revoked(unit)

@@ -6,7 +6,7 @@ reloaded; there is no other way to recover.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from sdqueue.bus.systemd import (
 )
 from sdqueue.controller.following import follow
 from sdqueue.controller.lane_units import ensure_lane_units
+from sdqueue.controller.lending import watch
 from sdqueue.controller.manager import manager_id, still_starting
 from sdqueue.controller.records import end_of, find_run
 from sdqueue.controller.service import QueueService
@@ -31,6 +32,7 @@ from sdqueue.controller.units import run_end
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.lane import Config
+from sdqueue.core.lease import lease_of_unit
 from sdqueue.core.model import Code, Job, JobState, Phase, Reason
 from sdqueue.core.reconcile import RUNNING_STATES, UnitView, reconcile
 from sdqueue.words import names
@@ -40,7 +42,12 @@ if TYPE_CHECKING:
     from sdqueue.controller.controller import Controller
 
 PREFIX = "sdqueue-"
-OURS = ("sdqueue-job-*.service", "sdqueue-check-*.service", "sdqueue-ask-*.service")
+OURS = (
+    "sdqueue-job-*.service",
+    "sdqueue-check-*.service",
+    "sdqueue-ask-*.service",
+    "sdqueue-lease-*.service",
+)
 JUDGED = frozenset({Phase.UNKNOWN, Phase.CLAIMING, Phase.ACTIVE})
 STARTED_POLL_SEC = 1.0
 WAITING_FOR = "{} has not finished starting"
@@ -97,16 +104,24 @@ class Session:
     def _on_job_removed(self, event: JobRemoved) -> None:
         if run := self._runner.runs.get(event.unit):
             run.job_removed(event)
+        elif event.unit.startswith(names.LEASE_UNIT_PREFIX):
+            self._on_lease_removed(event)
         elif not event.unit.startswith(PREFIX):
             self._runner.hooks.job_removed(event)
             # A stranger's: if a lane waits for it, it waits no longer.
             self._controller.post(ev.UnitGone(event.unit))
+
+    def _on_lease_removed(self, event: JobRemoved) -> None:
+        if self._runner.leases.is_revoked(event.unit, event.result):
+            self._service.lease_revoked(event.unit)
+            self._controller.post(ev.LeaseRevoked(event.unit))
 
     def _on_unit_removed(self, event: UnitRemoved) -> None:
         if self._is_reloading:
             return
         if run := self._runner.runs.get(event.unit):
             run.gone()
+        self._runner.leases.gone(event.unit)
         self._controller.post(ev.UnitGone(event.unit))
 
     def _on_reloading(self, event: Reloading) -> None:
@@ -167,7 +182,7 @@ class Session:
             await self._let_go_of_ended(unit)
         for lane in state.lanes.values():
             for name, holder in lane.occupants.items():
-                if name not in listed and not self._runner.is_busy(holder):
+                if name not in listed and not self._runner.is_busy(holder or name):
                     post(ev.UnitGone(name))
 
     def _is_judged(self, job: Job) -> bool:
@@ -219,11 +234,21 @@ class Session:
         job = names.job_of_unit(unit.name)
         if unit.active_state not in RUNNING_STATES or (job and job in state.jobs):
             return
-        properties = await self._systemd.unit_properties(unit.name)
-        slice_name = str(properties.get("Slice", "")) if properties else ""
+        properties = await self._systemd.unit_properties(unit.name) or {}
+        if unit.name.startswith(names.LEASE_UNIT_PREFIX):
+            self._see_lease(unit.name, properties)
+        slice_name = str(properties.get("Slice", ""))
         for lane in state.lanes:
             if slice_name == names.slice_of_lane(lane):
                 self._controller.post(ev.UnitSeen(lane, unit.name))
+
+    def _see_lease(self, unit: str, properties: Mapping[str, object]) -> None:
+        """Take on a lease that is held since before this session."""
+        told = properties.get("Environment", [])
+        lease = lease_of_unit(unit, told if isinstance(told, list) else [])
+        if lease and not self._runner.leases.is_watched(unit):
+            self._controller.post(ev.LeaseSeen(lease))
+            watch(self._runner, lease)
 
     async def _let_go_of_ended(self, unit: UnitListed) -> None:
         """Have the manager forget a failed unit whose result is on disk already.

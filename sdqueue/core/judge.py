@@ -78,8 +78,8 @@ def judge_all(state: QueueState, planned: Plan) -> Iterator[Action]:
         if changed:
             state.generation = generation + 1
             lane.verdict = found._replace(generation=state.generation)
-        if changed or waiting != lane.waiters:
-            lane.waiters = waiting
+        if changed or (waiting, tuple(lane.leases)) != (lane.waiters, lane.told):
+            lane.waiters, lane.told = waiting, tuple(lane.leases)
             yield LaneChanged(name)
 
 

@@ -30,9 +30,10 @@ class Lease:
     """Somebody's hold on a lane.
 
     `id` is of lower case letters and digits. `who` and `why` are the holder's words, one line each.
-    `uid`, `pid`, `started` and `comm` are the process that asked for it, as the bus and the kernel
-    saw it; `unit` the unit that it is in. `pipe` is the inode of the pipe that it holds open, 0 for
-    what was adopted. `since_sec` is when it was asked for.
+    `uid`, `pid`, `started` and `comm` are the process that has it, as the bus and the kernel saw
+    it; `unit` the unit that it is in. `pipe` is the inode of the pipe that it holds open. `adopted`
+    is what was made the lane's occupant by somebody else, a unit or a pid; there is no pipe then,
+    and it is over when that is gone. `since_sec` is when it was asked for.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Lease:
     comm: str = ""
     unit: str = ""
     pipe: int = 0
+    adopted: str = ""
     since_sec: float = 0.0
 
     @property
@@ -73,6 +75,40 @@ class Lease:
         return f"{self.who}, pid {self.pid}{why}"
 
 
+LEASE_KEYS: dict[str, str] = {
+    "id": "names the lease; its object is /org/sdqueue1/lease/ID",
+    "lane": "the lane",
+    "who": "who has it, in the holder's words",
+    "why": "what for, in the holder's words",
+    "pid": "the process that has it",
+    "uid": "its user",
+    "comm": "its name, as the kernel has it",
+    "holder_unit": "the unit it is in; empty if that is not known",
+    "unit": "the unit that stands for the lease",
+    "adopted": "the unit or pid that was adopted; empty for a lease that was asked for",
+    "since": "unix time from which it has it",
+    "waiters": "jobs, and others that asked for a lease, that wait for it to end",
+}
+
+
+def lease_row(lease: Lease, waiters: Iterable[tuple[str, str]]) -> dict[str, object]:
+    """Give a lease as a row of plain values."""
+    return {
+        "id": lease.id,
+        "lane": lease.lane,
+        "who": lease.who,
+        "why": lease.why,
+        "pid": lease.pid,
+        "uid": lease.uid,
+        "comm": lease.comm,
+        "holder_unit": lease.unit,
+        "unit": lease.backing_unit,
+        "adopted": lease.adopted,
+        "since": lease.since_sec,
+        "waiters": [name for _, name in waiters],
+    }
+
+
 @dataclass(slots=True, eq=False)
 class LeaseRequest:
     """A lease that is asked for; `wait`: it stands in line instead of being refused.
@@ -97,7 +133,6 @@ _ONLY_WAITS: tuple[Property, ...] = (
     ("CapabilityBoundingSet", "t", 0),
     ("PrivateNetwork", "b", True),
     ("ProtectSystem", "s", "strict"),
-    ("ProtectHome", "s", "yes"),
 )
 """What a unit of the machine's manager is not to have, since it does nothing."""
 

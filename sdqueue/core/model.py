@@ -223,9 +223,9 @@ class LaneState:
     when they were last; `crowded` whether it was announced that jobs stand behind the head.
     `users` use the lane without being ours, as seen at `looked_sec` (0: never looked at), and
     `is_settling` while a device gives memory back; `is_looking`: somebody looks now. `leases` are
-    those that are held, by their units, `requests` those that wait; `waiters` wait for the
-    leases to end, and `parked` is memory that former holders said they keep. `verdict` is how the
-    lane was after the last step.
+    those that are held, by their units, `requests` those that wait; `waiters` wait for the leases
+    to end, `told` are the units of those that were told of, and `parked` is memory that former
+    holders said they keep. `verdict` is how the lane was after the last step.
     """
 
     lane: Lane
@@ -247,6 +247,7 @@ class LaneState:
     leases: dict[str, Lease] = field(default_factory=dict)
     requests: list[LeaseRequest] = field(default_factory=list)
     waiters: tuple[tuple[str, str], ...] = ()
+    told: tuple[str, ...] = ()
     parked: dict[Identity, int] = field(default_factory=dict)
     verdict: Verdict = UNJUDGED
 

@@ -248,7 +248,10 @@ def _wanted(
     state: QueueState, lane: LaneState, request: LeaseRequest, planned: Plan
 ) -> Reason | None:
     """Say which job a lease has to come after: one that waits for the lane, or is just about to
-    start in a lane that excludes it."""
+    start in a lane that excludes it. What is adopted is there already, and is what they wait for.
+    """
+    if request.lease.adopted:
+        return None
     head = request.behind[-1] if request.behind else lane.line.head()
     if head and not lane.paused and (request.behind or not request.wait):
         return Reason(Code.EARLIER_JOB, f"{head} waits for lane {lane.lane.name}", head)

@@ -355,7 +355,7 @@ text = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_s
 
 @given(who=text, why=text, pid=st.integers(0, 2**22), since_sec=st.floats(0, 4e9))
 def test_a_lease_is_read_back_from_its_unit(who: str, why: str, pid: int, since_sec: float) -> None:
-    lease = Lease("1f", "gpu", who, why, 1000, pid, 5, "c", "u.service", 99, since_sec)
+    lease = Lease("1f", "gpu", who, why, 1000, pid, 5, "c", "u.service", 99, "", since_sec)
     found = {name: value for name, _, value in lease_properties(lease, GPU, system=True)}
     assert lease_of_unit(lease.backing_unit, found["Environment"]) == lease  # type: ignore[arg-type]
 

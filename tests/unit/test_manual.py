@@ -23,9 +23,11 @@ from sdqueue.cli.verbs import GLOBAL_OPTIONS, VERBS, Verb
 from sdqueue.config import load as load_config
 from sdqueue.controller.job_service import JOB_INTERFACE
 from sdqueue.controller.lane_service import LANE_INTERFACE
+from sdqueue.controller.lease_service import LEASE_INTERFACE
 from sdqueue.controller.manager_service import INTERFACE
-from sdqueue.controller.offering import FEATURES, JOBS, LANES, NAME, PATH
+from sdqueue.controller.offering import FEATURES, JOBS, LANES, LEASES, NAME, PATH
 from sdqueue.controller.permission import ACTIONS, PREFIX
+from sdqueue.core.lease import LEASE_KEYS
 from sdqueue.core.model import CODE_HELP, JobState
 from sdqueue.core.owner import STANDING_HELP, USE_HELP, Use
 from sdqueue.core.results import EXEC_STATUS
@@ -137,6 +139,7 @@ def test_the_keys_of_json() -> None:
     assert MANUAL.tags["JSON", "Keys of a job"] == list(JOB_KEYS)
     assert MANUAL.tags["JSON", "Keys of a lane"] == list(LANE_KEYS)
     assert MANUAL.tags["JSON", "Keys of an owner"] == list(OWNER_KEYS)
+    assert MANUAL.tags["JSON", "Keys of a lease"] == list(LEASE_KEYS)
     assert MANUAL.tags["JSON", "Keys of show, beside these"] == list(DETAIL_KEYS)
     health = Health(running=False, version=None, halted="", trouble=[], notices=[], start="")
     overall = Overall("", False, health, {"running": 0}, [], [], [], 0)
@@ -288,7 +291,12 @@ def test_every_event_that_is_written_and_no_other() -> None:
         assert list(event)[:6] == EVENTS.tags["KEYS OF EVERY EVENT", ""]
 
 
-INTERFACES = {"THE MANAGER": INTERFACE, "LANES": LANE_INTERFACE, "JOBS": JOB_INTERFACE}
+INTERFACES = {
+    "THE MANAGER": INTERFACE,
+    "LANES": LANE_INTERFACE,
+    "JOBS": JOB_INTERFACE,
+    "LEASES": LEASE_INTERFACE,
+}
 _EMITS = {"true": ", announced", "const": ", constant", "false": ""}
 
 
@@ -316,7 +324,7 @@ def test_every_name_on_the_bus() -> None:
     assert set(BUS.tags["ERRORS", ""]) == {kind.bus_name for kind in kinds}  # type: ignore[attr-defined]
     words = set(re.findall(r"\w+", BUS.text["THE MANAGER", "Properties"]))
     assert [word for word in FEATURES if word not in words] == []
-    for word in (NAME, PATH, f"{LANES}/LANE", f"{JOBS}/JOB"):
+    for word in (NAME, PATH, f"{LANES}/LANE", f"{JOBS}/JOB", f"{LEASES}/LEASE"):
         assert word in BUS.text["SYNOPSIS", ""].split()
     assert BUS.tags["ACCESS", ""] == [PREFIX + action for action in ACTIONS]
 

@@ -1,0 +1,28 @@
+"""Who has the writing end of a pipe open, as the kernel tells: never who says so."""
+
+import os
+from collections.abc import Iterator
+
+
+def writers(inode: int, proc_dir: str = "/proc") -> Iterator[int]:
+    """List the processes, of those that may be looked at, that can write to a pipe."""
+    wanted = f"pipe:[{inode}]"
+    for name in os.listdir(proc_dir):
+        if name.isascii() and name.isdecimal() and _writes(f"{proc_dir}/{name}", wanted):
+            yield int(name)
+
+
+def _writes(process_dir: str, wanted: str) -> bool:
+    try:
+        return any(
+            os.readlink(f"{process_dir}/fd/{fd}") == wanted and _is_for_writing(process_dir, fd)
+            for fd in os.listdir(f"{process_dir}/fd")
+        )
+    except OSError:  # it has ended, or is somebody else's
+        return False
+
+
+def _is_for_writing(process_dir: str, fd: str) -> bool:
+    with open(f"{process_dir}/fdinfo/{fd}", encoding="ascii", errors="replace") as file:
+        flags = next(line.split()[1] for line in file if line.startswith("flags:"))
+    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
