@@ -21,6 +21,9 @@ PREFIXES = ("/usr/local", "/usr")
 SERVICE = "sdqueue.service"
 GENERATOR = "sdqueue-generator"
 POLICY = "org.sdqueue1.conf"
+ACTIONS = "org.sdqueue1.policy"
+ACTIONS_DIR = "/usr/share/polkit-1/actions"
+"""The only place where every polkit looks."""
 _FOUND_BY_SYSTEMD = frozenset(f"{prefix}/{name}" for prefix in PREFIXES for name in ("bin", "sbin"))
 _COMPLETIONS = {
     "bash": "bash-completion/completions/sdqueue",
@@ -141,6 +144,7 @@ def _generators(target: Target) -> Iterator[Put]:
 def _policy(target: Target) -> Iterator[Put]:
     directory = "/usr/share/dbus-1/system.d" if target.prefix == "/usr" else "/etc/dbus-1/system.d"
     yield Put(f"{directory}/{POLICY}", _read(f"units/dbus-1/{POLICY}"))
+    yield Put(f"{ACTIONS_DIR}/{ACTIONS}", _read(f"units/polkit-1/{ACTIONS}"))
 
 
 def _pages(target: Target) -> Iterator[Put]:

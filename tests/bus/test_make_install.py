@@ -19,6 +19,7 @@ def test_make_install_puts_all_in_one_place(tmp_path: Path) -> None:
     assert "LIBRARY = '/usr/lib/sdqueue'\nPROGRAM = '/usr/bin/sdqueue'\n" in generator
     assert (tmp_path / "usr/lib/systemd/system/sdqueue.service").exists()
     assert (tmp_path / "usr/share/dbus-1/system.d/org.sdqueue1.conf").exists()
+    assert (tmp_path / "usr/share/polkit-1/actions/org.sdqueue1.policy").exists()
     assert not list(tmp_path.rglob("10-program.conf")), "systemd finds /usr/bin/sdqueue by itself"
     library = tmp_path / "usr/lib/sdqueue"
     argv = ["/usr/bin/python3", "-P", "-m", "sdqueue", "--version"]
