@@ -14,7 +14,7 @@ from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Log
 from sdqueue.core.lease import Lease
 from sdqueue.core.model import Code, Episode, LaneState, QueueState, Reason
-from sdqueue.core.owner import Owner, Standing, Use
+from sdqueue.core.owner import Identity, Owner, Standing, Use
 
 HOLDING = frozenset({Code.STARTING, Code.TROUBLE, Code.CHECKING})
 """Reasons of a lane that say nothing about whether the wait is over."""
@@ -26,7 +26,13 @@ def owners_seen(state: QueueState, event: ev.OwnersSeen, now_sec: float) -> list
     if lane:
         lane.users, lane.is_settling = event.owners, event.settling
         lane.looked_sec, lane.is_looking = now_sec, False
+        lane.parked = {who: size for who, size in lane.parked.items() if _is_idle(lane, who)}
     return []
+
+
+def _is_idle(lane: LaneState, who: Identity) -> bool:
+    """Say whether somebody who has parked memory is there, and has not worked again."""
+    return any(owner.identity == who and owner.use is not Use.ACTIVE for owner in lane.users)
 
 
 LOOK_SECONDS = 5.0
@@ -68,9 +74,14 @@ def is_let_be(lane: LaneState, owner: Owner) -> bool:
 
 
 def is_holder(lease: Lease, owner: Owner) -> bool:
-    """Say whether a user of the lane is who holds a lease on it, or is in the same unit."""
-    same_unit = bool(lease.unit) and (lease.unit, lease.uid) == (owner.unit, owner.uid)
-    return same_unit or lease.identity == owner.identity
+    """Say whether a user of the lane is who holds a lease on it, or is in the same service.
+
+    Other units have in them what has nothing to do with each other: a person's whole session.
+    """
+    if lease.identity == owner.identity:
+        return True
+    is_service = lease.unit.endswith(".service") and not lease.unit.startswith("user@")
+    return is_service and (lease.unit, lease.uid) == (owner.unit, owner.uid)
 
 
 _USES = tuple(Use)

@@ -48,7 +48,11 @@ def lease_withdrawn(state: QueueState, event: ev.LeaseWithdrawn, _now_sec: float
 def lease_started(state: QueueState, event: ev.LeaseStarted, _now_sec: float) -> list[Action]:
     """Tell of a lease that PID 1 holds now."""
     found = _held(state, event.unit)
-    return [Log("lease", "-", _fields(found[1]))] if found else []
+    if found is None:
+        return []  # it is over already
+    lane, lease = found
+    lane.lent.add(event.unit)
+    return [Log("lease", "-", _fields(lease))]
 
 
 def lease_refused(state: QueueState, event: ev.LeaseRefused, now_sec: float) -> list[Action]:
@@ -71,6 +75,7 @@ def lease_seen(state: QueueState, event: ev.LeaseSeen, _now_sec: float) -> list[
     if lane:
         unit = event.lease.backing_unit
         lane.leases[unit] = event.lease
+        lane.lent.add(unit)
         lane.occupants.setdefault(unit, "")
     return []
 
@@ -98,7 +103,7 @@ def lease_revoked(state: QueueState, event: ev.LeaseRevoked, _now_sec: float) ->
 
 
 def lease_ended(lane: LaneState, unit: str, *, revoked: bool = False) -> list[Action]:
-    """Tell of the end of a lease; nothing where the unit is none of one, or that was told.
+    """Tell of the end of a lease; nothing where its beginning was not told, or its end was.
 
     Its holder may use the lane yet: the next start needs a look of its own.
     """
@@ -106,6 +111,9 @@ def lease_ended(lane: LaneState, unit: str, *, revoked: bool = False) -> list[Ac
     if lease is None:
         return []
     lane.looked_sec = 0.0
+    if unit not in lane.lent:
+        return []
+    lane.lent.discard(unit)
     how: dict[str, object] = {"revoked": True} if revoked else {}
     if parked_bytes := lane.parked.get(lease.identity):
         how["parked_bytes"] = parked_bytes

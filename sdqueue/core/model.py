@@ -223,9 +223,10 @@ class LaneState:
     when they were last; `crowded` whether it was announced that jobs stand behind the head.
     `users` use the lane without being ours, as seen at `looked_sec` (0: never looked at), and
     `is_settling` while a device gives memory back; `is_looking`: somebody looks now. `leases` are
-    those that are held, by their units, `requests` those that wait; `waiters` wait for the leases
-    to end, `told` are the units of those that were told of, and `parked` is memory that former
-    holders said they keep. `verdict` is how the lane was after the last step.
+    those that are held, by their units, `lent` the units of those whose beginning was logged,
+    `requests` those that wait; `waiters` wait for the leases to end, `told` are the units of those
+    that were told of, and `parked` is memory that former holders said they keep. `verdict` is how
+    the lane was after the last step.
     """
 
     lane: Lane
@@ -245,6 +246,7 @@ class LaneState:
     is_looking: bool = False
     episode: Episode | None = None
     leases: dict[str, Lease] = field(default_factory=dict)
+    lent: set[str] = field(default_factory=set)
     requests: list[LeaseRequest] = field(default_factory=list)
     waiters: tuple[tuple[str, str], ...] = ()
     told: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
+from sdqueue.core import foreign
 from sdqueue.core.lane import Lane
 from sdqueue.core.lease import Lease, lease_of_unit, lease_properties
 from sdqueue.core.model import Code, Reason
@@ -221,6 +222,15 @@ def test_a_lease_and_its_end_are_told_once_each() -> None:
     assert logged("lease-end", queue.let_go("gpu")) == []
 
 
+def test_a_lease_that_was_over_before_it_was_told_is_not_told_at_all() -> None:
+    queue = Queue()
+    queue.ask("gpu")
+    assert logged("lease-end", queue.let_go("gpu")) == []
+    unit = names.unit_of_lease("gpu", "engine")
+    assert logged("lease", queue.tell(ev.LeaseStarted(unit))) == []
+    assert word(queue) is LaneWord.FREE
+
+
 def test_a_lease_that_was_stopped_by_somebody_else_is_told_so_and_its_slot_is_the_units() -> None:
     queue = Queue()
     queue.lend("gpu")
@@ -322,6 +332,28 @@ def test_memory_that_a_holder_said_it_keeps_is_in_nobodys_way_until_it_works(
     (ended,) = logged("lease-end", queue.let_go("gpu"))
     assert ended.fields["parked_bytes"] == 600 << 20
     assert bool(started(queue.tell(ev.OwnersSeen("gpu", (user,))))) is starts
+
+
+def test_who_has_worked_again_has_parked_nothing_any_more() -> None:
+    queue = watched()
+    queue.tell(ev.LeaseParked("sdqueue-lease-gpu-engine.service", 600 << 20))
+    queue.let_go("gpu")
+    queue.tell(ev.OwnersSeen("gpu", (replace(LLAMA, use=Use.ACTIVE, memory_bytes=1 << 20),)))
+    idle = replace(LLAMA, use=Use.RESIDENT, memory_bytes=1 << 20)
+    assert started(queue.tell(ev.OwnersSeen("gpu", (idle,)))) == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "is_holder"), [("llm.service", True), ("session-3.scope", False), ("", False)]
+)
+def test_who_shares_a_service_with_the_holder_is_the_holder_and_a_session_is_none(
+    unit: str, is_holder: bool
+) -> None:
+    lease = Lease("a", "gpu", "engine", pid=7, started=3, uid=1000, unit=unit)
+    child = Owner(8, started=4, uid=1000, unit=unit)
+    assert foreign.is_holder(lease, child) is is_holder
+    assert foreign.is_holder(lease, replace(child, pid=7, started=3, unit="other.service"))
+    assert not foreign.is_holder(lease, replace(child, uid=1001))
 
 
 def test_who_takes_the_lane_again_has_parked_nothing() -> None:
