@@ -4,10 +4,11 @@ Every test runs with both libraries that can do the marshalling.
 """
 
 import asyncio
+import contextlib
 import os
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,16 @@ def own_daemon(tmp_path: Path) -> Iterator[Daemon]:
         yield found
 
 
+@contextlib.asynccontextmanager
+async def two(daemon: Daemon) -> AsyncIterator[tuple[Bus, Bus]]:
+    """Connect twice."""
+    async with (
+        await Bus.connect(daemon.address) as one,
+        await Bus.connect(daemon.address) as other,
+    ):
+        yield one, other
+
+
 async def serve_raw(bus: Bus, answer: Callable[[Message], None]) -> str:
     bus.serve(answer)
     return bus.unique_name
@@ -77,10 +88,7 @@ def test_twenty_thousand_signals_of_one_tick_all_arrive_in_order(
     daemon: Daemon, run_async: RunAsync
 ) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as ours,
-            await Bus.connect(daemon.address) as other,
-        ):
+        async with two(daemon) as (ours, other):
             got: list[Signal] = []
             await other.add_match(Match(ours.unique_name, TEST), got.append)
             for number in range(20_000):
@@ -107,10 +115,7 @@ def test_a_message_larger_than_the_socket_buffer_goes_through_both_ways(
     daemon: Daemon, run_async: RunAsync
 ) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as peer,
-        ):
+        async with two(daemon) as (bus, peer):
             await serve_raw(peer, lambda message: peer.reply(message, "ay", *message.body))
             big = os.urandom(4 * MIB)
             answers = await asyncio.gather(
@@ -183,50 +188,32 @@ def test_a_peer_that_falls_silent_is_given_up_in_time(
     run_async(main())
 
 
-def test_a_bus_that_ends_before_it_answers_hello_is_gone(
-    tmp_path: Path, run_async: RunAsync
+REFUSED = Message(
+    Kind.ERROR,
+    1,
+    reply_serial=1,
+    error_name=f"{BUS_NAME}.Error.LimitsExceeded",
+    signature="s",
+    body=("too many",),
+)
+HELLOS: dict[str, tuple[bytes, str]] = {
+    "no answer": (b"", "the connection to .* is gone"),
+    "a refusal": (message_bytes(REFUSED), r"refuses us: .*LimitsExceeded: too many"),
+    "no unique name": (hello_reply("org.example.NotUnique"), "gave us no name"),
+}
+
+
+@pytest.mark.parametrize(("answer", "says"), HELLOS.values(), ids=HELLOS.keys())
+def test_a_bus_that_answers_hello_without_a_name_of_ours_is_no_bus(
+    answer: bytes, says: str, tmp_path: Path, run_async: RunAsync
 ) -> None:
-    async def main() -> None:
-        async with fake_bus(tmp_path, welcome) as address:
-            with pytest.raises(BusGone):
-                await Bus.connect(address)
-
-    run_async(main())
-
-
-def test_a_bus_that_refuses_hello_is_not_taken_for_a_name(
-    tmp_path: Path, run_async: RunAsync
-) -> None:
-    refusal = Message(
-        Kind.ERROR,
-        1,
-        reply_serial=1,
-        error_name=f"{BUS_NAME}.Error.LimitsExceeded",
-        signature="s",
-        body=("too many",),
-    )
-
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await welcome(reader, writer)
-        writer.write(message_bytes(refusal))
+        writer.write(answer)
 
     async def main() -> None:
         async with fake_bus(tmp_path, talk) as address:
-            with pytest.raises(BusGone, match=r"refuses us: .*LimitsExceeded: too many"):
-                await Bus.connect(address)
-
-    run_async(main())
-
-
-def test_a_bus_that_gives_no_unique_name_is_no_bus(tmp_path: Path, run_async: RunAsync) -> None:
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await welcome(reader, writer)
-        writer.write(hello_reply("org.example.NotUnique"))
-        await reader.read()
-
-    async def main() -> None:
-        async with fake_bus(tmp_path, talk) as address:
-            with pytest.raises(BusGone, match="gave us no name"):
+            with pytest.raises(BusGone, match=says):
                 await Bus.connect(address)
 
     run_async(main())
@@ -340,10 +327,7 @@ def test_descriptors_of_a_reply_that_nobody_takes_are_closed(
     how: str, daemon: Daemon, run_async: RunAsync
 ) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as peer,
-        ):
+        async with two(daemon) as (bus, peer):
             asked: list[Message] = []
             await serve_raw(peer, asked.append)
             wanted = how != "not asked for"
@@ -375,10 +359,7 @@ def test_a_reply_and_the_callers_cancellation_in_one_tick_leak_no_descriptor(
     daemon: Daemon, run_async: RunAsync
 ) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as peer,
-        ):
+        async with two(daemon) as (bus, peer):
             asked: list[Message] = []
             await serve_raw(peer, asked.append)
             waiting = asyncio.ensure_future(call(bus, peer.unique_name, reply_fds=True))
@@ -411,10 +392,7 @@ def test_descriptors_may_be_closed_once_sent_and_arrive_close_on_exec(
     daemon: Daemon, run_async: RunAsync
 ) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as peer,
-        ):
+        async with two(daemon) as (bus, peer):
 
             def answer(message: Message) -> None:
                 peer.reply(message, "h", *message.body)
@@ -441,10 +419,7 @@ def test_the_same_descriptor_named_twice_and_one_never_named_leak_nothing(
     daemon: Daemon, run_async: RunAsync
 ) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as peer,
-        ):
+        async with two(daemon) as (bus, peer):
             read_end, write_end = os.pipe2(os.O_NONBLOCK)
 
             def answer(message: Message) -> None:
@@ -476,10 +451,7 @@ def test_calls_that_nobody_serves_are_refused_and_their_descriptors_closed(
     daemon: Daemon, run_async: RunAsync
 ) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as peer,
-        ):
+        async with two(daemon) as (bus, peer):
             before = open_descriptors()
             with open("/dev/null", "rb") as null:
                 for _ in range(10):
@@ -492,10 +464,7 @@ def test_calls_that_nobody_serves_are_refused_and_their_descriptors_closed(
 
 def test_descriptors_of_a_signal_are_closed(daemon: Daemon, run_async: RunAsync) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as peer,
-        ):
+        async with two(daemon) as (bus, peer):
             got: list[Signal] = []
             await bus.add_match(Match(peer.unique_name), got.append)
             read_end, write_end = os.pipe2(os.O_NONBLOCK)
@@ -574,10 +543,7 @@ def test_a_call_to_a_name_that_is_none_is_refused_before_it_is_sent(
 
 def test_an_error_text_of_any_kind_reaches_the_caller(daemon: Daemon, run_async: RunAsync) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as peer,
-        ):
+        async with two(daemon) as (bus, peer):
             await serve_raw(
                 peer, lambda message: peer.reply_error(message, TEST, "a\0b\udc80c" + "d" * 9999)
             )
@@ -594,10 +560,7 @@ def test_an_error_text_of_any_kind_reaches_the_caller(daemon: Daemon, run_async:
 
 def test_an_error_without_words_is_an_error(daemon: Daemon, run_async: RunAsync) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as peer,
-        ):
+        async with two(daemon) as (bus, peer):
             for signature, body in (("", ()), ("u", (7,))):
                 await serve_raw(
                     peer,
@@ -644,10 +607,7 @@ def test_a_signal_sent_to_us_by_somebody_else_is_not_the_name_owners(
 
 def test_signals_of_a_name_follow_it_to_its_next_owner(daemon: Daemon, run_async: RunAsync) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as second,
-        ):
+        async with two(daemon) as (bus, second):
             first = await Bus.connect(daemon.address)
             assert await first.request_name(TEST)
             got: list[Signal] = []
@@ -720,10 +680,7 @@ def test_a_peer_that_stops_speaking_dbus_is_gone(
 
 def test_a_name_has_one_owner_and_nobody_queues_for_it(daemon: Daemon, run_async: RunAsync) -> None:
     async def main() -> None:
-        async with (
-            await Bus.connect(daemon.address) as bus,
-            await Bus.connect(daemon.address) as other,
-        ):
+        async with two(daemon) as (bus, other):
             assert await bus.name_owner(TEST) == ""
             assert await bus.request_name(TEST)
             assert await bus.request_name(TEST)
