@@ -3,6 +3,14 @@
 As a program it reads one command a line and answers each with lines of JSON:
 
     acquire LANE [wait]     {"got": PATH} or {"refused": TEXT}
+    crowd LANE COUNT        {"crowd": [TEXT, …]}: that many requests at once, "" for what was had
+    pester LANE             it asks all the time, and lets go at once, until `rest`
+    rest                    {"rested": [REFUSED, HAD]}: how often
+    serve SECONDS FILE      it works on for so long once somebody waits, makes a file, and closes:
+                            {"served": true}
+    open FILE               {"opened": true}: it has a device open
+    shut                    {"shut": true}: not any more
+    die sent|got LANE       it kills itself when it has asked, or was answered
     close                   {"closed": true}: the descriptor is closed
     release BYTES           {"released": true}: by the bus, the descriptor stays open
     fork                    {"forked": PID}: a child that has the descriptor too, and sleeps
@@ -13,13 +21,14 @@ and tells by itself `{"waiters": […]}` and `{"revoked": TEXT}`. `Engine` is th
 import asyncio
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from sdqueue.bus.address import system_bus_address, user_bus_address
 from sdqueue.bus.connection import Bus
 from sdqueue.bus.match import Match, Signal
 from sdqueue.bus.wire import Variant
@@ -27,20 +36,20 @@ from sdqueue.words.errors import BusError
 from tests.harness.manager import Manager
 from tests.harness.waiting import LIMIT_SEC
 
-ROOT = Path(__file__).parents[2]
 NAME, PATH = "org.sdqueue1", "/org/sdqueue1"
 
 
 class Engine:
     """An engine on a manager's bus; `unit` makes it a service of that manager."""
 
-    def __init__(self, manager: Manager, *, unit: str = "", argv0: str = sys.executable) -> None:
+    def __init__(self, manager: Manager, *, unit: str = "", argv0: str = "") -> None:
         self.manager = manager
         self.unit = unit
-        command = ["env", f"PYTHONPATH={ROOT}", argv0, "-m", "tests.harness.engine"]
+        program = [argv0 or manager.python, "-m", "tests.harness.engine", manager.scope]
+        command = ["env", f"PYTHONPATH={manager.pythonpath}", *program]
         if unit:
             env = [f"--setenv={key}={value}" for key, value in manager.env.items()]
-            run = ["systemd-run", "--user", "--pipe", "--quiet", f"--unit={unit}", *env]
+            run = ["systemd-run", manager.scope, "--pipe", "--quiet", f"--unit={unit}", *env]
             command = [*run, *command]
         self.process = manager.popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -100,9 +109,24 @@ class Engine:
         self.say("close")
         self.next("closed")
 
+    def crowd(self, lane: str, count: int) -> list[str]:
+        """Ask so often at once; return the refusals, with an empty text for what was had."""
+        self.say(f"crowd {lane} {count}")
+        answers = self.next("crowd")
+        assert len(answers) == count
+        return list(answers)
+
+    def open(self, file: str) -> None:
+        """Have it open a device."""
+        self.say(f"open {file}")
+        self.next("opened")
+
     def kill(self) -> None:
         """End it by -9."""
-        os.kill(self.pid, signal.SIGKILL)
+        if self.unit:
+            self.manager.run(["kill", "-KILL", str(self.pid)])
+        else:
+            self.process.kill()
         self.process.wait(LIMIT_SEC)
 
 
@@ -114,21 +138,78 @@ class _Program:
         self._bus = bus
         self._fd = -1
         self._path = ""
+        self._device = -1
+        self._wanted = asyncio.Event()
+        self._is_resting = False
+        self._answers = [0, 0]
 
     async def acquire(self, lane: str, *options: str) -> None:
-        wanted = {"wait": Variant("b", True)} if options else {}
-        body = (lane, "stand-in engine", "to serve", wanted)
-        manager = (NAME, PATH, f"{NAME}.Manager")
         try:
-            path, fd = await self._bus.call(
-                *manager, "AcquireLease", "sssa{sv}", *body, timeout_sec=600, reply_fds=True
-            )
+            self._path, self._fd = await self._ask(lane, wait=bool(options))
         except BusError as error:
             tell(refused=str(error))
-            return
+        else:
+            tell(got=self._path)
+
+    async def _ask(self, lane: str, *, wait: bool = False) -> tuple[str, int]:
+        wanted = {"wait": Variant("b", True)} if wait else {}
+        manager = (NAME, PATH, f"{NAME}.Manager")
+        body = (lane, "stand-in engine", "to serve", wanted)
+        path, fd = await self._bus.call(
+            *manager, "AcquireLease", "sssa{sv}", *body, timeout_sec=600, reply_fds=True
+        )
         assert isinstance(fd, int)
-        self._fd, self._path = fd, str(path)
-        tell(got=path)
+        return str(path), fd
+
+    async def crowd(self, lane: str, count: str) -> None:
+        asked = (self._ask(lane) for _ in range(int(count)))
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        tell(crowd=["" if isinstance(answer, tuple) else str(answer) for answer in answers])
+        for answer in answers:
+            if isinstance(answer, tuple):
+                os.close(answer[1])
+
+    async def pester(self, lane: str) -> None:
+        self._pestering = asyncio.ensure_future(self._pester(lane))
+
+    async def _pester(self, lane: str) -> None:
+        while not self._is_resting:
+            try:
+                _, fd = await self._ask(lane)
+            except BusError as error:
+                if "LaneBusy" not in str(error):
+                    raise
+                self._answers[0] += 1
+            else:
+                self._answers[1] += 1
+                os.close(fd)
+            await asyncio.sleep(random.expovariate(500))
+
+    async def rest(self) -> None:
+        self._is_resting = True
+        await self._pestering
+        tell(rested=self._answers)
+        self._is_resting, self._answers = False, [0, 0]
+
+    async def serve(self, seconds: str, file: str) -> None:
+        await self._wanted.wait()
+        await asyncio.sleep(float(seconds))
+        with open(file, "x", encoding="ascii"):
+            os.close(self._fd)
+        tell(served=True)
+
+    async def open(self, file: str) -> None:
+        self._device = os.open(file, os.O_RDWR | os.O_NOCTTY)
+        tell(opened=True)
+
+    async def shut(self) -> None:
+        os.close(self._device)
+        tell(shut=True)
+
+    async def die(self, when: str, lane: str) -> None:
+        asked = asyncio.ensure_future(self._ask(lane))
+        await (asyncio.sleep(0) if when == "sent" else asked)
+        os.kill(os.getpid(), signal.SIGKILL)
 
     async def close(self) -> None:
         os.close(self._fd)
@@ -150,7 +231,9 @@ class _Program:
         elif signal.member == "PropertiesChanged" and signal.body[0] == f"{NAME}.Lease":
             changed = signal.body[1]
             assert isinstance(changed, dict)
-            tell(waiters=getattr(changed["Waiters"], "value", changed["Waiters"]))
+            waiters = getattr(changed["Waiters"], "value", changed["Waiters"])
+            (self._wanted.set if waiters else self._wanted.clear)()
+            tell(waiters=waiters)
 
 
 def tell(**what: object) -> None:
@@ -160,7 +243,8 @@ def tell(**what: object) -> None:
 async def main() -> None:
     """Do what standard input says until it ends."""
     loop = asyncio.get_running_loop()
-    async with await Bus.connect(os.environ["DBUS_SESSION_BUS_ADDRESS"]) as bus:
+    address = system_bus_address if sys.argv[1] == "--system" else user_bus_address
+    async with await Bus.connect(address(os.environ)) as bus:
         program = _Program(bus)
         await bus.add_match(Match(sender=NAME, path_namespace=f"{PATH}/lease"), program.heard)
         tell(pid=os.getpid())

@@ -72,8 +72,15 @@ class ManagerError(Exception):
 
 
 class Manager(ABC):
-    """What both kinds offer: all of it needs no more than `popen`."""
+    """What all kinds offer: it needs no more than `popen`.
 
+    `python` is a program inside that finds this checkout with `pythonpath`; `scope` is what the
+    tools of systemd call this manager.
+    """
+
+    python = sys.executable
+    pythonpath = str(Path(__file__).parents[2])
+    scope = "--user"
     env: dict[str, str]
     home: Path
     runtime_dir: Path
@@ -130,16 +137,19 @@ class Manager(ABC):
 
     def show(self, unit: str, name: str) -> str:
         """Return one property of a unit, as systemctl spells it."""
-        ask = ["systemctl", "--user", "show", f"--property={name}", "--value", unit]
-        return self.run(ask).stdout.rstrip("\n")
+        return self.systemctl("show", f"--property={name}", "--value", unit).rstrip("\n")
+
+    def systemctl(self, *words: str) -> str:
+        """Call systemctl for this manager, and return what it says."""
+        return self.run(["systemctl", self.scope, *words]).stdout
 
     def reload(self) -> None:
         """daemon-reload."""
-        self.run(["systemctl", "--user", "daemon-reload"])
+        self.systemctl("daemon-reload")
 
     def reexec(self) -> None:
         """daemon-reexec: the manager executes itself anew, its units and unit jobs stay."""
-        self.run(["systemctl", "--user", "daemon-reexec"])
+        self.systemctl("daemon-reexec")
 
 
 class PrivateManager(Manager):
