@@ -26,10 +26,10 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from tests.harness import images
+from tests.harness.closing import Closing
 from tests.harness.notify import NotifySocket
 from tests.harness.process import finish
 from tests.harness.sandbox import MACHINE_ID, Sandbox, SandboxError
@@ -91,7 +91,7 @@ class Inside(subprocess.Popen[str]):
         return int(pids[0]) if pids else 0
 
 
-class Container:
+class Container(Closing):
     """One booted container, from `with` to its end; see the module."""
 
     def __init__(self, version: str, *, layout: str = "unified") -> None:
@@ -118,14 +118,6 @@ class Container:
             self.close()
             raise
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End everything; twice does no harm."""

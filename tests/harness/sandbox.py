@@ -20,9 +20,9 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
+from tests.harness.closing import Closing
 from tests.harness.waiting import LIMIT_SEC
 
 KEEPER = Path(__file__).with_name("keeper.py")
@@ -71,7 +71,7 @@ def _lines(file: str) -> list[str]:
     return Path(file).read_text().splitlines()
 
 
-class Sandbox:
+class Sandbox(Closing):
     """One sandbox, from `with` to its end; see the module for what it is."""
 
     def __init__(
@@ -121,14 +121,6 @@ class Sandbox:
             self.close()
             raise
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Kill everything inside and remove the sandbox; twice does no harm."""
