@@ -6,10 +6,10 @@ were found, their control groups' emptying, the opening and closing of the lane'
 devices that come. Each of these has the lane looked at anew; who used it is never remembered. So
 when the child of a model server's router ends, the next look names the router.
 
-Ends are looked after at once. Openings come in bursts, so a look waits a moment for more of them,
-longer the dearer the last one was; and since a program that has just opened a device has done
-nothing with it yet, another look follows. Where nothing changes nothing runs, but for a slow full
-look at lanes on which somebody could be at all.
+Ends are looked after at once, and so is the first opening; more of them come in bursts, so the next
+look waits a moment, longer the dearer the last one was. And since a program that has just opened a
+device has done nothing with it yet, another look follows. Where nothing changes nothing runs, but
+for a slow full look at lanes on which somebody could be at all.
 
 A device gives memory back after its user is gone. So a lane that was used is settling until two
 readings agree, at most SETTLE_SEC; what is left then is a note, and no reason to wait.
@@ -234,9 +234,12 @@ class OwnerWatch:
         notices.watch_files(files.locked, Mask.CLOSE, lambda: self._again(watched, 0.0))
 
     def _used(self, watched: _Watched) -> None:
-        """A device was opened or closed; more of that may come."""
+        """A device was opened or closed: look at once, and a moment after the last look if more
+        of that comes."""
         watched.follow = watched.is_full = True
-        self._again(watched, max(OPENED_SEC, PRICE * watched.cost_sec))
+        rest_sec = max(OPENED_SEC, PRICE * watched.cost_sec)
+        now_sec = asyncio.get_running_loop().time()
+        self._again(watched, max(0.0, watched.ended_sec + rest_sec - now_sec))
 
     def _again(self, watched: _Watched, delay_sec: float, *, is_full: bool = False) -> None:
         """Look again after a while, unless that is to be earlier already."""

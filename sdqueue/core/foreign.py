@@ -35,8 +35,9 @@ def _is_idle(lane: LaneState, who: Identity) -> bool:
     return any(owner.identity == who and owner.use is not Use.ACTIVE for owner in lane.users)
 
 
-LOOK_SECONDS = 5.0
-"""So long does a look at who uses a lane hold, where it found nobody."""
+LOOK_SECONDS = 0.2
+"""So long does a look at who uses a lane hold, where it found nobody: who comes meanwhile is missed
+where the kernel does not tell of it, as it does not of processes, listeners and locks."""
 
 
 def needs_look(state: QueueState, lane: LaneState, now_sec: float) -> bool:

@@ -59,8 +59,8 @@ def test_a_look_that_found_nobody_holds_for_a_moment_only() -> None:
     queue = gpu_queue()
     queue.add(job("1", lane="gpu"))
     queue.tell(seen())
-    queue.tell(ev.Refused("1", Reason(Code.REFUSED, "x", "", queue.now + 1)))
-    assert started(queue.wait(2)) == ["1"]
+    queue.tell(ev.Refused("1", Reason(Code.REFUSED, "x", "", queue.now + 0.1)))
+    assert started(queue.wait(0.15)) == ["1"]
     queue.tell(ev.Refused("1", Reason(Code.REFUSED, "x", "", queue.now + 10)))
     actions = queue.wait(11)
     assert only(act.Look, actions) == [act.Look("gpu")]
