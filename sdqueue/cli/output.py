@@ -41,7 +41,6 @@ class Column(NamedTuple):
 
 
 Cells = Mapping[str, str]
-Paint = Mapping[str, str]
 
 
 def table(

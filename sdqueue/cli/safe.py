@@ -20,11 +20,6 @@ def _safe_character(character: str) -> str:
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
-def safe_lines(text: str) -> str:
-    """Return a text of several lines with each line made safe."""
-    return "\n".join(map(safe, text.split("\n")))
-
-
 def width(text: str) -> int:
     """Return how many columns a safe text takes on a terminal."""
     if text.isascii():

@@ -117,11 +117,6 @@ def command(argv: Sequence[str]) -> tuple[str, list[str], bool]:
     return (argv[0], [arg.replace("$", "$$") for arg in argv], False)
 
 
-def shell_command(text: str, *arguments: str) -> tuple[str, list[str], bool]:
-    """Give the command that has bash run `text`, with `$0` and on as arguments."""
-    return command([SHELL, "-c", text, *arguments])
-
-
 def _done_if(spec: JobSpec, run: RunContext) -> list[Property]:
     if not spec.done_if:
         return []

@@ -1,7 +1,7 @@
 """`meta/JOB.json`: what must outlive a restart and is not in the job's file.
 
-Only jobs with something to remember have one. A file that can't be understood is set aside, never
-deleted, and its job is treated as fresh.
+Only jobs with something to remember have one. Of a file that can't be understood it is said why; it
+costs its job what was remembered, not the job.
 """
 
 import json
@@ -42,7 +42,6 @@ class Meta:
     mtime_ns: int = 0
 
 
-FRESH = Meta()
 _COUNTS = ("attempts", "interrupted", "run")
 _KINDS: dict[str, tuple[type, ...]] = {
     "parked_reason": (str,),
@@ -75,33 +74,6 @@ def load(spool: Spool, job: str) -> Meta | Problem | None:
     """Return the job's meta data, None where there is none, or why it can't be understood."""
     data = read_small(spool.meta_file(job))
     return None if data is None else _parsed(job, data)
-
-
-def load_all(spool: Spool) -> tuple[dict[str, Meta], list[Problem]]:
-    """Return the meta data of all jobs; what can't be understood is set aside and said."""
-    found: dict[str, Meta] = {}
-    problems: list[Problem] = []
-    with telling("list", spool.meta_dir):
-        files = os.listdir(spool.meta_dir)
-    for file in files:
-        job = file.removesuffix(_SUFFIX)
-        meta = load(spool, job) if file.endswith(_SUFFIX) else None
-        if isinstance(meta, Problem):
-            problems.append(meta)
-            _set_aside(spool, job)
-        elif meta is not None:
-            found[job] = meta
-    return found, problems
-
-
-def _set_aside(spool: Spool, job: str) -> None:
-    file = spool.meta_file(job)
-    with telling("set aside", file):
-        number = 1
-        while os.path.lexists(f"{file}.bad{number}"):
-            number += 1
-        os.rename(file, f"{file}.bad{number}")
-        sync_dir(spool.meta_dir)
 
 
 def _parsed(job: str, data: bytes) -> Meta | Problem:

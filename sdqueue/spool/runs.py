@@ -114,13 +114,6 @@ def runs(spool: Spool, job: str) -> list[int]:
     return sorted(int(name) for name in found if name.isascii() and name.isdecimal())
 
 
-def jobs_with_runs(spool: Spool) -> list[str]:
-    """Return the names of all jobs that have run directories."""
-    directory = f"{spool.root}/runs"
-    with telling("list", directory):
-        return os.listdir(directory)
-
-
 def is_whole(spool: Spool, job: str, number: int) -> bool:
     """Say whether the unit came to its end by itself, as it says with a file of its own."""
     with telling("look at", spool.run_dir(job, number)):

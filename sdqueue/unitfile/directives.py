@@ -12,7 +12,6 @@ from functools import cache
 from sdqueue.unitfile.directives_data import DATA, VERSIONS
 from sdqueue.words.unitname import UNIT_TYPES
 
-COMMON_SECTIONS = ("Unit", "Install")
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     unit_type: ("Unit", unit_type.capitalize(), "Install") for unit_type in UNIT_TYPES
 }

@@ -189,12 +189,6 @@ def unit_of_verdict(job: str) -> str:
     return f"sdqueue-ask-{_escaped(job)}{JOB_UNIT_SUFFIX}"
 
 
-def lane_of_target(unit: str) -> str | None:
-    """Return the lane that the target unit stands for, or None when it is no lane's target."""
-    lane = unit.removeprefix(LANE_TARGET_PREFIX).removesuffix(".target")
-    return lane if unit == target_of_lane(lane) and lane_name_fault(lane) is None else None
-
-
 def slice_of_lane(lane: str) -> str:
     """Return the name of the lane's slice unit."""
     return f"{LANE_SLICE_PREFIX}{lane}.slice"

@@ -121,11 +121,6 @@ def with_instance(name: str, instance: str) -> str:
     return made
 
 
-def with_suffix(name: str, unit_type: str) -> str:
-    """Return the name with another type."""
-    return _valid(f"{prefix_and_instance(name)}.{unit_type}")
-
-
 def build(prefix: str, instance: str | None, unit_type: str) -> str:
     """Put a name together; ValueError where that makes no valid name.
 

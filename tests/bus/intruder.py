@@ -12,7 +12,7 @@ import sys
 from sdqueue.bus.connection import Bus
 from sdqueue.bus.systemd import Systemd
 from sdqueue.core.spec import Config
-from sdqueue.core.unit import lane_properties, shell_command
+from sdqueue.core.unit import command, lane_properties
 from sdqueue.words.errors import RemoteError
 
 RUN = 'echo "begin $EPOCHREALTIME" >>"$0"; sleep 0.02; echo "end $EPOCHREALTIME" >>"$0"'
@@ -22,14 +22,14 @@ async def intrude(count: int, file: str) -> dict[str, int]:
     """Start that many units, one after the other, and count the answers."""
     answers: dict[str, int] = {}
     lane = Config().lanes["net"]
-    command = [*lane_properties(lane, system=False), ("CollectMode", "s", "inactive-or-failed")]
-    command.append(("ExecStart", "a(sasb)", [shell_command(RUN, file)]))
+    unit = [*lane_properties(lane, system=False), ("CollectMode", "s", "inactive-or-failed")]
+    unit.append(("ExecStart", "a(sasb)", [command(["/bin/bash", "-c", RUN, file])]))
     async with await Bus.connect(os.environ["DBUS_SESSION_BUS_ADDRESS"]) as bus:
         systemd = Systemd(bus, lambda _event: None)
         await systemd.subscribe()
         for number in range(count):
             try:
-                await systemd.start_transient(f"intruder-{number}.service", command)
+                await systemd.start_transient(f"intruder-{number}.service", unit)
                 answer = "taken"
             except RemoteError as error:
                 answer = error.name.rpartition(".")[2]

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -190,9 +189,3 @@ def _node(unit: DumpedUnit, isolatable: set[str]) -> Node:
         allow_isolate=bool(names & isolatable),
         ignore_on_isolate=unit.name.rpartition(".")[2] in IGNORE_ON_ISOLATE,
     )
-
-
-def frequencies(draws: list[Draw], what: str) -> dict[str, float]:
-    """How often each job was a victim, silent, conflicting, or queued."""
-    counted = Counter(job for draw in draws for job in getattr(draw, what))
-    return {job: n / len(draws) for job, n in counted.most_common()}

@@ -53,7 +53,6 @@ LISTENING = (
     "ListenStream=7777", "ListenStream=/srv/a/sock", "ListenFIFO=/srv/c/fifo",
     "ListenDatagram=@abstract", "ListenStream=/run/x", "ListenNetlink=audit",
 )  # fmt: skip
-TIMES = ("OnBootSec=1", "OnCalendar=daily", "OnUnitActiveSec=5", "OnClockChange=yes")
 DEVICES = ("/dev/vdx", "/dev/disk/by-label/x", "/sys/devices/y")
 
 

@@ -13,7 +13,6 @@ from sdqueue.core.unit import (
     done_if_text,
     job_properties,
     lane_properties,
-    shell_command,
 )
 
 LANES = {lane.name: lane for lane in DEFAULT_LANES}
@@ -255,14 +254,6 @@ def test_systemd_reads_each_argument_as_it_is(text: str) -> None:
 def _dollars(text: str) -> list[int]:
     runs = "".join(character if character == "$" else " " for character in text).split()
     return [len(run) for run in runs]
-
-
-def test_a_shell_command_has_its_arguments_from_dollar_zero_on() -> None:
-    assert shell_command("echo $0", "a") == (
-        "/bin/bash",
-        ["/bin/bash", "-c", "echo $$0", "a"],
-        False,
-    )
 
 
 def test_done_if_brings_its_environment_along() -> None:

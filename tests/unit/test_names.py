@@ -109,19 +109,16 @@ def test_every_text_is_a_name_or_has_a_reason(text: str) -> None:
 @pytest.mark.parametrize("name", ["gpu", "a", "gpu_2", "z9"])
 def test_lane_names(name: str) -> None:
     assert names.lane_name_fault(name) is None
-    assert names.lane_of_target(names.target_of_lane(name)) == name
 
 
 @pytest.mark.parametrize("name", ["", "Gpu", "gpu-2", "2gpu", "_a", "gpü", "a.b", "a" * 65, "a\n"])
 def test_what_is_no_lane_name(name: str) -> None:
     assert names.lane_name_fault(name)
-    assert names.lane_of_target(names.target_of_lane(name)) is None
 
 
 def test_lanes_as_units() -> None:
     assert names.target_of_lane("gpu") == "sdqueue-lane-gpu.target"
     assert names.slice_of_lane("gpu") == "sdqueue-gpu.slice"
-    assert names.lane_of_target("gpu.target") is None
 
 
 def test_the_light_list_of_default_lanes_is_that_of_the_model() -> None:

@@ -30,7 +30,6 @@ def test_runs_are_numbered_and_have_a_snapshot(spool: Spool) -> None:
     os.mkdir(spool.run_dir("a", 11))
     assert runs.create_run(spool, "a", "running").number == 12
     assert runs.runs(spool, "a") == [1, 11, 12]
-    assert runs.jobs_with_runs(spool) == ["a"]
 
 
 def test_a_snapshot_does_not_change_with_its_file(spool: Spool) -> None:
@@ -204,13 +203,12 @@ FULL = meta.Meta(
 
 def test_meta_data_reads_back(spool: Spool) -> None:
     assert meta.load(spool, "a") is None
-    for value in (FULL, meta.FRESH):
+    for value in (FULL, meta.Meta()):
         meta.save(spool, "a", value)
         assert meta.load(spool, "a") == value
-    assert meta.load_all(spool) == ({"a": meta.FRESH}, [])
     meta.drop(spool, "a")
     meta.drop(spool, "a")
-    assert meta.load_all(spool) == ({}, [])
+    assert meta.load(spool, "a") is None
 
 
 def record(**changes: object) -> str:
@@ -237,15 +235,12 @@ def record(**changes: object) -> str:
         "[" * 100_000,
     ],
 )
-def test_a_damaged_file_is_set_aside_and_its_job_is_fresh(spool: Spool, text: str) -> None:
-    meta.save(spool, "good", FULL)
+def test_a_damaged_file_is_a_problem_and_says_what_it_costs(spool: Spool, text: str) -> None:
     Path(spool.meta_file("bad")).write_text(text)
-    found, problems = meta.load_all(spool)
-    assert found == {"good": FULL}
-    assert [problem.file for problem in problems] == ["meta/bad.json"]
-    assert "fresh budget" in problems[0].message
-    assert Path(f"{spool.meta_file('bad')}.bad1").read_text() == text
-    assert meta.load_all(spool) == ({"good": FULL}, [])
+    problem = meta.load(spool, "bad")
+    assert isinstance(problem, Problem)
+    assert problem.file == "meta/bad.json"
+    assert "fresh budget" in problem.message
 
 
 def test_keys_that_this_version_does_not_know_are_passed_over(spool: Spool) -> None:
