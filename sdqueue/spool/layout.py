@@ -7,8 +7,9 @@ directories that can be passed but not listed.
 
 import fcntl
 import os
+import time
 
-from sdqueue.spool.files import read_small, replace, sync_dir, telling
+from sdqueue.spool.files import discard, read_small, replace, sync_dir, telling
 from sdqueue.words.errors import SpoolBusy, SpoolError
 
 STATES = ("queue", "running", "done", "failed", "parked")
@@ -17,6 +18,8 @@ SYSTEM_ROOT = "/var/lib/sdqueue"
 # In system mode jobs of other users pass through these on the way to their own directories.
 _PASSED = frozenset(("", "runs", "work"))
 DIRECTORIES = ("", *STATES, "runs", "meta", "work", "tmp")
+LEFT_BEHIND_SECONDS = 24 * 3600.0
+"""A file aside that is older belongs to nobody: it gets its place in the moment it is whole."""
 
 
 def default_root(environ: "os._Environ[str] | dict[str, str]", *, system: bool) -> str:
@@ -209,7 +212,10 @@ class Lock:
 
 
 def lock(spool: Spool) -> Lock:
-    """Take the spool for this controller, or raise SpoolBusy that names who has it."""
+    """Take the spool for this controller, or raise SpoolBusy that names who has it.
+
+    What writers that were killed left aside long ago is removed.
+    """
     with telling("lock", spool.lock_file):
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(spool.lock_file, flags, 0o600)
@@ -227,16 +233,19 @@ def lock(spool: Spool) -> Lock:
         except BaseException:
             os.close(fd)
             raise
+    _sweep_aside(spool, time.time() - LEFT_BEHIND_SECONDS)
     return Lock(fd)
 
 
-def sweep_aside(spool: Spool, *, older_than_sec: float, now_sec: float) -> int:
-    """Remove what interrupted writers left in the aside directory; return how many files."""
-    removed = 0
-    with telling("clean", spool.aside_dir), os.scandir(spool.aside_dir) as entries:
-        for entry in entries:
-            status = entry.stat(follow_symlinks=False)
-            if status.st_mtime < now_sec - older_than_sec and entry.is_file(follow_symlinks=False):
-                os.unlink(entry.path)
-                removed += 1
-    return removed
+def _sweep_aside(spool: Spool, before_sec: float) -> None:
+    """Remove the files of the aside directory to which nothing has been done since a time.
+
+    Their time of change does not tell: a file that is rewritten keeps that of the old one.
+    """
+    try:
+        with os.scandir(spool.aside_dir) as entries:
+            for entry in entries:
+                if entry.stat(follow_symlinks=False).st_ctime < before_sec:
+                    discard(entry.path)
+    except OSError:
+        pass  # somebody else was faster, or the disk will be spoken of soon enough

@@ -111,14 +111,17 @@ def test_a_link_in_the_lock_s_place_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "victim").exists()
 
 
-def test_leftovers_of_interrupted_writers_go(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("age_sec", "left"), [(24 * 3600.0, {"file", "a"}), (-60.0, {"a"})])
+def test_what_writers_left_aside_long_ago_goes_when_the_spool_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age_sec: float, left: set[str]
+) -> None:
     spool = open_spool(Spool(str(tmp_path)))
-    (tmp_path / "tmp" / "old").write_text("")
-    os.utime(tmp_path / "tmp" / "old", (1000, 1000))
-    (tmp_path / "tmp" / "new").write_text("")
-    os.utime(tmp_path / "tmp" / "new", (9000, 9000))
-    assert layout.sweep_aside(spool, older_than_sec=3600, now_sec=9000) == 1
-    assert os.listdir(tmp_path / "tmp") == ["new"]
+    (tmp_path / "tmp/file").write_text("")
+    os.utime(tmp_path / "tmp/file", (1000, 1000))  # as a rewritten job file has it
+    (tmp_path / "tmp/a").mkdir()
+    monkeypatch.setattr(layout, "LEFT_BEHIND_SECONDS", age_sec)
+    layout.lock(spool).close()
+    assert set(os.listdir(tmp_path / "tmp")) == left
 
 
 def test_submit_loads_nothing_slow() -> None:
