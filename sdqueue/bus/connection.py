@@ -25,7 +25,7 @@ from types import TracebackType
 
 from sdqueue.bus import wire
 from sdqueue.bus.framing import BrokenStream, MessageReader
-from sdqueue.bus.header import peek
+from sdqueue.bus.header import Header, peek
 from sdqueue.bus.login import open_socket
 from sdqueue.bus.match import BUS_NAME, Listeners, Match, Signal, SignalHandler
 from sdqueue.bus.outbox import Outbox
@@ -39,7 +39,10 @@ BUS_PATH = "/org/freedesktop/DBus"
 _MESSAGES_PER_TURN = 128
 _LINGER_SEC = 2.0
 
-CallHandler = Callable[[Message], None]
+CallHandler = Callable[[Message], "asyncio.Task[object] | None"]
+"""Answers a call; gives the task that does, where that is not done yet."""
+Gate = Callable[[Header, bytes, list[int]], None]
+"""Takes a call that is not unmarshalled yet, with its descriptors, and may `deliver` it."""
 
 
 @dataclass(slots=True)
@@ -62,6 +65,7 @@ class Bus:
         self._pending: dict[int, _Pending] = {}
         self._listeners = Listeners()
         self._serve: CallHandler | None = None
+        self._gate: Gate | None = None
         self._tasks: set[asyncio.Task[object]] = set()
         self._gone: str | None = None
         self._is_ours_to_end = False
@@ -242,9 +246,22 @@ class Bus:
 
     # -- serving -----------------------------------------------------------------------------------
 
-    def serve(self, handler: CallHandler | None) -> None:
-        """Have `handler` called with every method call that arrives; it owns the descriptors."""
-        self._serve = handler
+    def serve(self, handler: CallHandler | None, gate: Gate | None = None) -> None:
+        """Have `handler` called with every method call that arrives; it owns the descriptors.
+
+        With a `gate`, calls go there first.
+        """
+        self._serve, self._gate = handler, gate
+
+    def deliver(self, data: bytes, fds: list[int]) -> "asyncio.Task[object] | None":
+        """Unmarshal a call that a gate has let through, and have it answered."""
+        message = self._decode(data, fds)
+        return self._on_call(message) if message else None
+
+    def refuse(self, header: Header, error_name: str, text: str) -> None:
+        """Answer a call that a gate does not let through."""
+        call = Message(Kind.CALL, header.serial, sender=header.sender, flags=header.flags)
+        self.reply_error(call, error_name, text)
 
     def spawn(self, work: Coroutine[object, object, object], name: str) -> "asyncio.Task[object]":
         """Run a handler that waits; it is kept until it ends, and cancelled with the connection."""
@@ -405,12 +422,14 @@ class Bus:
             _close_all(fds)
             self._listeners.dispatch(Signal(header, lambda: wire.decode(data).body))
             return
-        try:
-            message = wire.decode(data, fds)
-        except wire.Malformed as error:
-            # One message that can't be read is no reason to lose all the others.
-            log.warning("a message of %d bytes can't be read: %s", len(data), error)
-            _close_all(fds)
+        if self._gate and data[1] == Kind.CALL:
+            if header is None:
+                _close_all(fds)
+            else:
+                self._gate(header, data, fds)
+            return
+        message = self._decode(data, fds)
+        if message is None:
             return
         if message.kind is Kind.CALL:
             self._on_call(message)
@@ -418,6 +437,15 @@ class Bus:
             message.close_fds()
         else:
             self._on_reply(message)
+
+    def _decode(self, data: bytes, fds: list[int]) -> Message | None:
+        try:
+            return wire.decode(data, fds)
+        except wire.Malformed as error:
+            # One message that can't be read is no reason to lose all the others.
+            log.warning("a message of %d bytes can't be read: %s", len(data), error)
+            _close_all(fds)
+            return None
 
     def _on_reply(self, message: Message) -> None:
         pending = self._pending.pop(message.reply_serial, None)
@@ -429,12 +457,12 @@ class Bus:
             message = replace(message, fds=())
         pending.answer.set_result(message)
 
-    def _on_call(self, message: Message) -> None:
+    def _on_call(self, message: Message) -> "asyncio.Task[object] | None":
         if self._serve is not None:
-            self._serve(message)
-            return
+            return self._serve(message)
         message.close_fds()
         self.reply_error(message, f"{BUS_NAME}.Error.UnknownObject", "nothing is served here")
+        return None
 
 
 def sendable(text: str) -> str:

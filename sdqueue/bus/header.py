@@ -15,7 +15,7 @@ _FIXED_BYTES = 16
 
 @dataclass(slots=True)
 class Header:
-    """What a match rule looks at; "" stands for what is not there.
+    """What a match rule looks at, and what an answer needs; "" stands for what is not there.
 
     `arg0` is the body's first value where that is a string, else None.
     """
@@ -27,6 +27,8 @@ class Header:
     sender: str = ""
     signature: str = ""
     arg0: str | None = None
+    flags: int = 0
+    serial: int = 0
 
 
 def peek(data: bytes) -> Header | None:
@@ -39,7 +41,8 @@ def peek(data: bytes) -> Header | None:
 
 def _peek(data: bytes) -> Header:
     u32 = struct.Struct(_ENDIAN[data[0]] + "I")
-    header = Header(kind=data[1])
+    header = Header(kind=data[1], flags=data[2])
+    (header.serial,) = u32.unpack_from(data, 8)
     (fields_bytes,) = u32.unpack_from(data, 12)
     position, end = _FIXED_BYTES, _FIXED_BYTES + fields_bytes
     while position < end:

@@ -14,15 +14,18 @@ import asyncio
 import functools
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 from sdqueue.bus.connection import Bus
+from sdqueue.bus.header import Header
 from sdqueue.bus.interface import Interface, Method, Property, SignalSpec, args, introspection_xml
 from sdqueue.bus.tree import Node, ObjectTree
+from sdqueue.bus.turnstile import Turnstile
 from sdqueue.bus.wire import Message, Variant, escaped
-from sdqueue.words.errors import BusError, SdqueueError, UsageError
+from sdqueue.words.errors import BusError, LimitsExceeded, SdqueueError, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -76,9 +79,23 @@ class Service:
     tree: ObjectTree
     _known: dict[str, Credentials] = field(default_factory=dict)
 
-    def start(self) -> None:
-        """Answer calls from now on; own a name only after this."""
-        self.bus.serve(self._on_call)
+    def start(self, *, is_trusted: Callable[[int], bool] | None = None) -> None:
+        """Answer calls from now on; own a name only after this.
+
+        With `is_trusted`, calls of users of whom it says no go through a turnstile.
+        """
+        if is_trusted is None:
+            self.bus.serve(self._on_call)
+            return
+        turnstile = Turnstile(self._uid_of, is_trusted, self.bus.deliver, self._refuse)
+        self.bus.serve(self._on_call, turnstile.arrive)
+        self.bus.spawn(turnstile.run(), "turnstile")
+
+    async def _uid_of(self, sender: str) -> int:
+        return (await self.credentials(sender)).uid
+
+    def _refuse(self, header: Header, text: str) -> None:
+        self.bus.refuse(header, LimitsExceeded.bus_name, text)
 
     # -- telling -----------------------------------------------------------------------------------
 
@@ -114,20 +131,21 @@ class Service:
 
     # -- answering ---------------------------------------------------------------------------------
 
-    def _on_call(self, message: Message) -> None:
+    def _on_call(self, message: Message) -> "asyncio.Task[object] | None":
         try:
             method, target = self._resolve(message)
             result = method.run(Request(message, self), target, *message.body)
         except Exception as error:
             message.close_fds()
             self._fail(message, error)
-            return
+            return None
         if not asyncio.iscoroutine(result):
             self._finish(message, method, result)
-            return
+            return None
         task = self.bus.spawn(result, f"{method.name} for {message.sender}")
         # Not a coroutine around it: one that is cancelled before its first step answers nothing.
         task.add_done_callback(functools.partial(self._on_done, message, method))
+        return task
 
     def _on_done(self, message: Message, method: Method, task: "asyncio.Task[object]") -> None:
         if task.cancelled():

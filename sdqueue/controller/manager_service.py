@@ -3,6 +3,8 @@
 Everything that is read comes from `core.view`, so the bus, `status` and `why` can't disagree.
 """
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sdqueue import __version__
@@ -13,38 +15,61 @@ from sdqueue.controller.lane_service import get_lane, lane_named, set_paused
 from sdqueue.controller.lease_service import LEASE_METHODS
 from sdqueue.controller.offering import FEATURES, MANAGER, rows
 from sdqueue.controller.privacy import view_for
-from sdqueue.core.model import JobState
+from sdqueue.core.model import Job, JobState
 from sdqueue.core.view import Row, aside_rows, job_row, lane_row, owner_rows, plan_rows, why
+from sdqueue.words.errors import LimitsExceeded
 from sdqueue.words.names import job_name
 
 if TYPE_CHECKING:
     from sdqueue.controller.controller import Controller
 
 
+ROWS_MAX = 25_000
+"""Rows of one answer, which must fit into a message."""
+STRANGERS_ROWS_MAX = 2_000
+"""The same for who is neither root nor the queue's owner: nothing else is done meanwhile."""
+
+
 async def _list_jobs(request: Request, queue: "Controller", wanted: list[str]) -> object:
     names = [job_name(each) for each in wanted] or list(queue.state.jobs)
     jobs = [queue.state.jobs[name] for name in names if name in queue.state.jobs]
-    return await _seen(request, queue, [job_row(queue.state, job, queue.planned) for job in jobs])
+    make = partial(map, partial(_job_row, queue), jobs)
+    return await _seen(request, queue, len(jobs), make)
+
+
+def _job_row(queue: "Controller", job: Job) -> Row:
+    return job_row(queue.state, job, queue.planned)
 
 
 async def _list_aside(request: Request, queue: "Controller") -> object:
-    return await _seen(request, queue, aside_rows(queue.state, queue.planned))
+    lines = [len(lane.line) for lane in queue.state.lanes.values()]
+    count = len(queue.state.jobs) - sum(lines) + sum(map(bool, lines))
+    return await _seen(request, queue, count, partial(aside_rows, queue.state, queue.planned))
 
 
 async def _plan(request: Request, queue: "Controller") -> object:
-    return await _seen(request, queue, plan_rows(queue.state, queue.planned))
+    make = partial(plan_rows, queue.state, queue.planned)
+    return await _seen(request, queue, _count(queue, JobState.QUEUED), make)
 
 
 async def _why(request: Request, queue: "Controller", name: str) -> object:
-    chain = why(queue.state, job_named(queue, name), queue.planned)
-    return await _seen(request, queue, chain)
+    job = job_named(queue, name)
+    return await _seen(request, queue, 1, partial(why, queue.state, job, queue.planned))
 
 
-async def _seen(request: Request, queue: "Controller", found: list[Row]) -> object:
-    """Give rows of jobs as the caller may see them."""
+async def _seen(
+    request: Request, queue: "Controller", count: int, make: Callable[[], Iterable[Row]]
+) -> object:
+    """Give `count` rows of jobs as the caller may see them; raise LimitsExceeded for too many."""
+    caller = await request.credentials()
+    most = ROWS_MAX if caller.uid in (0, queue.state.uid) else STRANGERS_ROWS_MAX
+    if count > most:
+        raise LimitsExceeded(
+            f"these are {count} jobs, and one answer may tell of {most}: ask for jobs by name"
+        )
     view = await view_for(request, queue)
     jobs = queue.state.jobs
-    return rows([view(jobs.get(str(each["name"])), each) for each in found])
+    return rows([view(jobs.get(str(each["name"])), each) for each in make()])
 
 
 def _list_lanes(_request: Request, queue: "Controller") -> object:

@@ -37,7 +37,11 @@ class QueueService:
 
     async def open(self) -> None:
         """Serve, then take the name; SpoolBusy if another controller of this bus has it."""
-        self._service.start()
+        trusted = (0, self._controller.state.uid)
+        if self._controller.options.system:
+            self._service.start(is_trusted=lambda uid: uid in trusted)
+        else:
+            self._service.start()
         if not await self._bus.request_name(NAME):
             raise SpoolBusy(
                 f"another controller owns {NAME} on this bus: one bus has one queue. Stop it, or"

@@ -16,6 +16,7 @@ from sdqueue.bus.connection import Bus
 from sdqueue.bus.interface import Interface, Method, args
 from sdqueue.bus.service import Request, Service
 from sdqueue.bus.tree import ObjectTree
+from sdqueue.controller import manager_service
 from sdqueue.controller.controller import Controller, Options
 from sdqueue.controller.journal import Journal
 from sdqueue.controller.offering import JOB, JOBS, LANE, LANES, MANAGER, NAME, PATH
@@ -269,6 +270,27 @@ def test_what_all_can_see_quotes_no_file_of_the_machine_s_queue(play: Callable[.
         assert public(foreign) == foreign
 
     play(scene)
+
+
+def test_an_answer_has_its_limit_and_a_stranger_s_a_smaller_one(
+    play: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manager_service, "ROWS_MAX", 4)
+    monkeypatch.setattr(manager_service, "STRANGERS_ROWS_MAX", 3)
+
+    async def scene(queue: Controller, ask: Ask) -> None:
+        for method in (("ListJobs", "as", "0"), ("Plan",)):
+            assert "these are 4 jobs, and one answer may tell of 3" in await ask(STRANGER, *method)
+            assert "roots" in await ask(0, *method)
+        for uid in (0, STRANGER):
+            assert "bad" in await ask(uid, "ListAside")
+            assert "roots" in await ask(uid, "ListJobs", "as", "1", "roots")
+        names = ["l1", "l2"]
+        step(queue.state, [ev.FileQueued(name, None, "bad") for name in names], 1e9)
+        assert "these are 4 jobs" in await ask(STRANGER, "ListAside")
+        assert "these are 6 jobs" in await ask(0, "Plan")
+
+    play(scene, system=True)
 
 
 # The machine's queue, with polkit ---------------------------------------------------------------
