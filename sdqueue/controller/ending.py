@@ -16,16 +16,18 @@ from sdqueue.words.errors import BusError, RemoteError
 
 
 async def settle(runner: Runner, action: act.Settle) -> None:
-    """Write the end of a run down, then let the unit go."""
+    """Write the end of a run down, then let the unit go: one that ended well went by itself."""
     superseded = await runner.persist(moving.settle, action)
-    await let_go(runner, names.unit_of_job(action.name))
+    unit = names.unit_of_job(action.name)
+    if any(unit in lane.occupants for lane in runner.state.lanes.values()):
+        await let_go(runner, unit)
     runner.post(ev.Settled(action.name, action, superseded))
     if superseded:
         runner.relook(action.name)
 
 
 async def let_go(runner: Runner, unit: str) -> None:
-    """Have PID 1 forget a unit that failed; one that ended well is forgotten already."""
+    """Have PID 1 forget a unit that failed; that it is forgotten already is as good."""
     try:
         await runner.manager().reset_failed(unit)
     except BusError:
