@@ -9,7 +9,7 @@ when the child of a model server's router ends, the next look names the router.
 Ends are looked after at once, and so is the first opening; more of them come in bursts, so the next
 look waits a moment, longer the dearer the last one was. And since a program that has just opened a
 device has done nothing with it yet, another look follows. Where nothing changes nothing runs, but
-for a slow full look at lanes on which somebody could be at all.
+for a slow look at lanes on which somebody could be at all, now and then at every descriptor.
 
 A device gives memory back after its user is gone. So a lane that was used is settling until two
 readings agree, at most SETTLE_SEC; what is left then is a note, and no reason to wait.
@@ -46,6 +46,8 @@ FOLLOW_SEC = 5.0
 PRICE = 50
 """Looks for the opening of devices take at most one part in so many of the time."""
 TRIES = 3
+FULL_EVERY = 10
+"""Of the looks that nothing asked for one in so many is at every descriptor."""
 CGROUP_DIRS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 
 
@@ -182,7 +184,8 @@ class OwnerWatch:
         elif follow:
             self._again(watched, FOLLOW_SEC)
         elif self._is_live(watched.lane):
-            self._again(watched, self._recheck_sec(), is_full=True)
+            is_full = watched.began % FULL_EVERY == 0
+            self._again(watched, self._recheck_sec(), is_full=is_full)
 
     def _is_live(self, lane: Lane) -> bool:
         """Say whether somebody could use the lane at all."""

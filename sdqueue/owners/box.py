@@ -36,11 +36,10 @@ class Node(NamedTuple):
 
 
 class Box:
-    """One look at one root; what it has read holds for that look only."""
+    """One root, `/` or a test's own; nothing that was read is kept."""
 
     def __init__(self, root: str = "/") -> None:
         self.root = root.rstrip("/")
-        self._processes: dict[int, Process] | None = None
 
     @property
     def is_this(self) -> bool:
@@ -83,16 +82,21 @@ class Box:
         """List the processes; OSError where that can't be done."""
         return [int(name) for name in self.names("/proc") if name.isascii() and name.isdecimal()]
 
+    def comms(self) -> dict[int, str]:
+        """Say what each process is called; OSError where they can't be listed."""
+        found = {}
+        for pid in self.pids():
+            with suppress(OSError):
+                fd = os.open(f"{self.root}/proc/{pid}/comm", os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    found[pid] = os.read(fd, 256).rstrip(b"\n").decode("utf-8", "replace")
+                finally:
+                    os.close(fd)
+        return found
+
     def process(self, pid: int) -> Process | None:
         """Look at a process; None where it has ended."""
         return look_at(pid, self.path("/proc"))
-
-    def processes(self) -> dict[int, Process]:
-        """Look at all of them, once; OSError where they can't be listed."""
-        if self._processes is None:
-            found = filter(None, map(self.process, self.pids()))
-            self._processes = {process.pid: process for process in found}
-        return self._processes
 
     def uid(self, pid: int) -> int | None:
         """Say whose a process is; None where it has ended."""
@@ -151,7 +155,8 @@ def look_at(pid: int, proc_dir: str = "/proc") -> Process | None:
 Number = tuple[bool, int, int]
 """The number of a device: whether it is a block device, major, minor."""
 
-_AT_FDCWD, _DONT_SYNC, _TYPE = -100, 0x4000, 1
+_DONT_SYNC, _TYPE = 0x4000, 1
+_KIND, _DEVICES = 0o170000, frozenset({stat.S_IFCHR, stat.S_IFBLK})
 _STATX = struct.Struct("=28xH98xII")
 """Of struct statx: the mode, and the number of the device that the file is."""
 
@@ -163,18 +168,20 @@ class Statx:
         self._buffer = ctypes.create_string_buffer(256)
         self._call = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
 
-    def device(self, file: str) -> Number | None:
-        """Return the number of the device that a file is; None if it is none, or is gone."""
+    def device(self, name: str, directory: int) -> Number | None:
+        """Return the number of the device that a file in an open directory is; None if it is none,
+        or is gone."""
         if self._call is None:
-            return _by_stat(file)
-        if self._call(_AT_FDCWD, os.fsencode(file), _DONT_SYNC, _TYPE, self._buffer):
+            return _by_stat(name, directory)
+        if self._call(directory, name.encode(), _DONT_SYNC, _TYPE, self._buffer):
             return None
-        return _number(*_STATX.unpack_from(self._buffer))
+        mode, major, minor = _STATX.unpack_from(self._buffer)
+        return _number(mode, major, minor) if (mode & _KIND) in _DEVICES else None
 
 
-def _by_stat(file: str) -> Number | None:
+def _by_stat(name: str, directory: int) -> Number | None:
     try:
-        status = os.stat(file)
+        status = os.stat(name, dir_fd=directory)
     except OSError:
         return None
     return _number(status.st_mode, os.major(status.st_rdev), os.minor(status.st_rdev))

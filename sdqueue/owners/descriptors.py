@@ -95,38 +95,54 @@ def _processes(box: Box, holds: list[Hold]) -> Mapping[int, Process]:
 def _scan(box: Box, nodes: Mapping[Number, Node], pids: list[int], memory: Remembered) -> Scan:
     scan, statx = Scan(), Statx()
     for pid in pids:
-        directory = box.path(f"/proc/{pid}/fd")
         try:
-            status = os.stat(directory)
-            seen = status.st_ino, status.st_size
-            if memory.without.get(pid) == seen and memory.has_sizes:
-                continue
-            fds = os.listdir(directory)
+            _look_at(box, pid, nodes, statx, scan, memory)
         except PermissionError:
             scan.unreadable.append(pid)
-            continue
         except OSError:
             continue  # it has ended
-        if holds := _holds(box, pid, fds, nodes, statx):
-            scan.holds += holds
-        else:
-            memory.without[pid] = seen
     memory.having = {hold.pid for hold in scan.holds}
     return scan
 
 
-def _holds(
-    box: Box, pid: int, fds: list[str], nodes: Mapping[Number, Node], statx: Statx
-) -> list[Hold]:
+def _look_at(
+    box: Box,
+    pid: int,
+    nodes: Mapping[Number, Node],
+    statx: Statx,
+    scan: Scan,
+    memory: Remembered,
+) -> None:
+    """Look at one process, unless it is known to have none of the devices."""
+    directory = f"{box.root}/proc/{pid}/fd"
+    status = os.stat(directory)
+    seen = status.st_ino, status.st_size
+    if memory.has_sizes and memory.without.get(pid) == seen:
+        return
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        held = _held(opened, nodes, statx)
+    finally:
+        os.close(opened)
+    for fd, node in held:
+        with suppress(FileNotFoundError):
+            scan.holds.append(Hold(pid, node.path, parse(_told(box, pid, fd))))
+    if not held:
+        memory.without[pid] = seen
+
+
+def _held(opened: int, nodes: Mapping[Number, Node], statx: Statx) -> list[tuple[str, Node]]:
+    """Find the descriptors in an open directory of them that are of these devices."""
     found = []
-    for fd in fds:
-        file = box.path(f"/proc/{pid}/fd/{fd}")
-        with suppress(OSError):
-            if os.readlink(file).startswith(NEVER_A_DEVICE):
+    for fd in os.listdir(opened):
+        try:
+            if os.readlink(fd, dir_fd=opened).startswith(NEVER_A_DEVICE):
                 continue
-            number = statx.device(file)
-            if number is not None and (node := nodes.get(number)):
-                found.append(Hold(pid, node.path, parse(_told(box, pid, fd))))
+        except OSError:
+            continue  # it was closed
+        number = statx.device(fd, opened)
+        if number is not None and number in nodes:
+            found.append((fd, nodes[number]))
     return found
 
 

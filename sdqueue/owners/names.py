@@ -11,13 +11,13 @@ from sdqueue.owners.sighting import Report, Sighting
 def look(box: Box, lane: Lane) -> Report:
     """See who is called as the lane's `foreign` says."""
     try:
-        processes = box.processes().values()
+        comms = box.comms()
     except OSError as error:
         return Report(cannot_tell=f"the processes can't be listed: {error.strerror}")
     return Report(
         tuple(
-            Sighting(each.pid, "name", f"is called {each.comm}", is_named=True)
-            for each in processes
-            if each.comm in lane.foreign
+            Sighting(pid, "name", f"is called {comm}", is_named=True)
+            for pid, comm in comms.items()
+            if comm in lane.foreign
         )
     )

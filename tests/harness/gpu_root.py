@@ -113,6 +113,7 @@ class GpuRoot:
         zeros = " ".join(["0"] * 17)
         started = pid if started is None else started
         self.write(f"/proc/{pid}/stat", f"{pid} ({comm}) S {ppid} {zeros} {started} 0 0\n")
+        self.write(f"/proc/{pid}/comm", f"{comm}\n")
         self.write(f"/proc/{pid}/cgroup", f"0::{cgroup}\n")
         (self.directory / f"proc/{pid}/fd").mkdir(exist_ok=True)
 

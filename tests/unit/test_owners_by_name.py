@@ -35,6 +35,7 @@ class Proc:
         (self.root / str(pid) / "stat").write_text(
             f"{pid} ({comm}) {state} {ppid} {fields} {started} 0\n"
         )
+        (self.root / str(pid) / "comm").write_text(f"{comm}\n")
         (self.root / str(pid) / "cgroup").write_text(f"0::{cgroup}\n")
 
     def find(self) -> tuple[Owner, ...]:
