@@ -145,30 +145,6 @@ class Bus:
             raise
         return _result(reply)
 
-    def post(
-        self,
-        destination: str,
-        path: str,
-        interface: str,
-        member: str,
-        signature: str = "",
-        *body: object,
-    ) -> None:
-        """Call a method whose answer nobody wants; silently dropped once the connection is gone."""
-        self._send(
-            Message(
-                Kind.CALL,
-                self._next_serial(),
-                path=path,
-                interface=interface,
-                member=member,
-                destination=destination,
-                signature=signature,
-                body=body,
-                flags=wire.NO_REPLY_EXPECTED,
-            )
-        )
-
     async def ask_bus(self, member: str, signature: str = "", *body: object) -> object:
         """Call a method of the bus itself and return its first value, None where there is none."""
         values = await self.call(BUS_NAME, BUS_PATH, BUS_NAME, member, signature, *body)

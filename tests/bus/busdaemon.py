@@ -4,6 +4,7 @@
     async with fake_bus(directory, talk) as address:     a peer that says what the test wants
     with marshalling_by("dbus_fast"):           the other library does the marshalling
     await until(predicate)                      waits for what only the loop can bring about
+    post(bus, destination, path, interface, member)      a call whose answer nobody wants
 
 Nothing here is part of what is tested.
 """
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sdqueue.bus import wire
+from sdqueue.bus.connection import Bus
 from sdqueue.bus.wire import Kind, Message
 from tests.harness.tools import require, require_programs
 from tests.harness.waiting import LIMIT_SEC
@@ -135,3 +137,28 @@ def hello_reply(name: str = ":1.7") -> bytes:
 def message_bytes(message: Message) -> bytes:
     """Give the bytes of a message."""
     return wire.encode(message)[0]
+
+
+def post(
+    bus: Bus,
+    destination: str,
+    path: str,
+    interface: str,
+    member: str,
+    signature: str = "",
+    *body: object,
+) -> None:
+    """Call a method, and say that no answer is wanted."""
+    bus._send(
+        Message(
+            Kind.CALL,
+            bus._next_serial(),
+            path=path,
+            interface=interface,
+            member=member,
+            destination=destination,
+            signature=signature,
+            body=body,
+            flags=wire.NO_REPLY_EXPECTED,
+        )
+    )

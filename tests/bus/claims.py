@@ -37,7 +37,7 @@ from sdqueue.bus.systemd import (
 )
 from sdqueue.bus.wire import Kind, Message, Variant
 from sdqueue.words.errors import RemoteError
-from tests.bus.busdaemon import until
+from tests.bus.busdaemon import post, until
 
 E = TypeVar("E", bound=SystemdEvent)
 
@@ -353,7 +353,7 @@ async def a_reload_keeps_the_unit_job_and_what_is_told_between_means_nothing(it:
 async def after_a_reexecution_one_subscribes_again_and_learns_the_end(it: Client) -> None:
     job = await it.start("sdqtest-stays.service", "/bin/sleep", "infinity")
     await it.told(UnitChanged, unit="sdqtest-stays.service")
-    it.bus.post(words.NAME, words.PATH, words.MANAGER, "Reexecute")
+    post(it.bus, words.NAME, words.PATH, words.MANAGER, "Reexecute")
     await it.told(ManagerBack)
     assert it.events.index(ManagerGone()) < it.events.index(ManagerBack())
     assert it.systemd.open_starts == 0

@@ -21,7 +21,14 @@ from sdqueue.bus.service import PROPERTIES, Request, Service
 from sdqueue.bus.tree import CHILDREN_MAX, ObjectTree, object_path
 from sdqueue.bus.wire import Variant
 from sdqueue.words.errors import BusGone, RemoteError, WrongState
-from tests.bus.busdaemon import Daemon, marshalling_by, open_descriptors, private_bus, until
+from tests.bus.busdaemon import (
+    Daemon,
+    marshalling_by,
+    open_descriptors,
+    post,
+    private_bus,
+    until,
+)
 
 RunAsync = Callable[..., Any]
 NAME = "org.example.Shop"
@@ -271,7 +278,7 @@ def test_a_call_that_wants_no_answer_gets_none(scene: Play) -> None:
         unasked: list[wire.Message] = []
         it.client._on_reply = unasked.append  # type: ignore[assignment,method-assign]
         for member in ("Crash", "Who", "Nothing", "Lease"):
-            it.client.post(it.server.unique_name, ROOT, NAME, member)
+            post(it.client, it.server.unique_name, ROOT, NAME, member)
         await until(lambda: it.shop.leases)
         del it.client._on_reply
         await it.call("Pair")
@@ -285,7 +292,7 @@ def test_a_client_that_leaves_while_its_call_is_answered_harms_nobody(
 ) -> None:
     async def act(it: Scene) -> None:
         leaver = await Bus.connect(daemon.address)
-        leaver.post(it.server.unique_name, ROOT, NAME, "Slow")
+        post(leaver, it.server.unique_name, ROOT, NAME, "Slow")
         going = asyncio.ensure_future(
             leaver.call(it.server.unique_name, ROOT, NAME, "Slow", timeout_sec=60)
         )

@@ -13,7 +13,7 @@ from sdqueue.bus.service import Service
 from sdqueue.bus.tree import ObjectTree
 from sdqueue.bus.turnstile import CALL_BYTES_MAX, CALLS_MAX, NO_DESCRIPTORS, TOO_LARGE, TOO_MANY
 from sdqueue.words.errors import BusGone, LimitsExceeded, RemoteError
-from tests.bus.busdaemon import Daemon, open_descriptors, private_bus, until
+from tests.bus.busdaemon import Daemon, open_descriptors, post, private_bus, until
 
 PATH, NAME = "/org/example/desk", "org.example.Desk"
 SPEND_SEC = 0.002
@@ -217,7 +217,7 @@ def test_calls_that_want_no_answer_are_dropped_when_there_are_too_many(
         anna = await it.caller(ANNA)
         assert await it.call(anna, "Say", "s", "first") == ""
         for _ in range(5000):
-            anna.post(it.server.unique_name, PATH, NAME, "Say", "s", "flood")
+            post(anna, it.server.unique_name, PATH, NAME, "Say", "s", "flood")
         await until(lambda: len(it.desk.seen) > CALLS_MAX)
         while await it.call(anna, "Say", "s", "last") != "":
             await asyncio.sleep(0)
