@@ -17,11 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from sdqueue.config_files import config_dir, read_config_in, read_plain
 from sdqueue.core.lane import Config
 from sdqueue.generate import generate, generate_timers, timer_links, timer_of_job
-from sdqueue.jobtext import HEADER_MAX_BYTES, read_header
+from sdqueue.jobtext import HEADER_MAX_BYTES, JOB_MAX_BYTES, read_header
 from sdqueue.words.names import job_name_fault
 
 MESSAGES_MAX = 20
-JOB_MAX_BYTES = 64 << 20
 KERNEL_LOG = "/dev/kmsg"
 WARNING = 4
 _SHARED = "libsystemd-shared-"

@@ -12,7 +12,7 @@ from typing import Any
 
 from sdqueue.core.spec import DiskNeed, JobSpec, Lane, MemoryNeed
 from sdqueue.jobkeys import BY_NAME, KEYS, Key
-from sdqueue.jobtext import HEADER_MAX_BYTES, interpreter_argv, read_header, stray_lines
+from sdqueue.jobtext import HEADER_MAX_BYTES, Header, interpreter_argv, read_header, stray_lines
 from sdqueue.words.names import did_you_mean, has_noncharacter, job_name_fault, second_word, shown
 from sdqueue.words.problem import Problem, Severity
 
@@ -139,14 +139,7 @@ def parse(
         reader.say(0, f"{shown(name)} can't be a job's name: {fault}")
     for line in header.lines:
         reader.take(*line)
-    _look_around(reader, data, header.end)
-    for line_number, key in stray_lines(data[:HEADER_MAX_BYTES], header):
-        if key.decode() in BY_NAME:
-            reader.say(
-                line_number,
-                f"{key.decode()} does not count: the header ended in line {header.next_line - 1}",
-                "warning",
-            )
+    _look_around(reader, data, header)
     lane = _lane_of(reader, name, lanes)
     interpreter = _interpreter(reader, header.interpreter)
     if lane is None or any(problem.severity == "error" for problem in reader.problems):
@@ -177,11 +170,17 @@ _PATHS: tuple[tuple[str, Callable[[Any], str], Callable[[Any, str], Any]], ...] 
 )
 
 
-def _look_around(reader: _Reader, data: bytes, end: int) -> None:
-    if end >= HEADER_MAX_BYTES:
+def _look_around(reader: _Reader, data: bytes, header: Header) -> None:
+    """Say what is wrong with what the header is not, or not any more."""
+    if header.end >= HEADER_MAX_BYTES:
         reader.say(0, f"the header is longer than {HEADER_MAX_BYTES // 1024} KiB")
     elif not data.strip():
         reader.say(0, "the file is empty: there is nothing to run", "warning")
+    for line, raw_name in stray_lines(data[:HEADER_MAX_BYTES], header):
+        name = raw_name.decode("ascii")
+        if name in BY_NAME:
+            last = header.next_line - 1
+            reader.say(line, f"{name} does not count: the header ended in line {last}", "warning")
 
 
 def _lane_of(reader: _Reader, name: str, lanes: Mapping[str, Lane]) -> Lane | None:

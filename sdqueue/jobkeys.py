@@ -60,8 +60,6 @@ class Key:
         return [self.write(value)]
 
 
-# The table
-
 KEYS: tuple[Key, ...] = (
     Key(
         "LANE",

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 HEADER_MAX_BYTES = 64 * 1024
+JOB_MAX_BYTES = 16 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-")
@@ -45,10 +46,9 @@ def read_header(data: bytes) -> Header:
     header.start = at
     while data.startswith(b"#", at):
         line, at = _line(data, at)
-        name, colon, value = line[1:].partition(b":")
-        name = name.strip()
-        if colon and name and not name.translate(None, _LETTERS):
-            header.lines.append((number, name, value.strip()))
+        key, value = _setting(line)
+        if key:
+            header.lines.append((number, key, value))
         number += 1
     header.end, header.next_line = at, number
     return header
@@ -60,6 +60,13 @@ def _line(data: bytes, at: int) -> tuple[bytes, int]:
     return (data[at:], len(data)) if end < 0 else (data[at:end], end + 1)
 
 
+def _setting(line: bytes) -> tuple[bytes, bytes]:
+    """Return key and value of a comment of the form `# KEY: value`; of another, two times b""."""
+    key, colon, value = line[1:].partition(b":")
+    key = key.strip()
+    return (key, value.strip()) if colon and not key.translate(None, _LETTERS) else (b"", b"")
+
+
 def stray_lines(data: bytes, header: Header) -> list[tuple[int, bytes]]:
     """Return (number, key) of comments of a key's form that blank lines part from the header."""
     found: list[tuple[int, bytes]] = []
@@ -68,9 +75,9 @@ def stray_lines(data: bytes, header: Header) -> list[tuple[int, bytes]]:
         line, at = _line(data, at)
         if line.strip() and not line.startswith(b"#"):
             break
-        name, colon, _ = line[1:].partition(b":")
-        if colon and name.strip() and not name.strip().translate(None, _LETTERS):
-            found.append((number, name.strip()))
+        key, _ = _setting(line)
+        if key:
+            found.append((number, key))
         number += 1
     return found
 
@@ -104,7 +111,7 @@ def render_script(
     while at < header.end:
         begin = at
         line, at = _line(script, at)
-        if line[1:].partition(b":")[0].strip() not in replaced:
+        if _setting(line)[0] not in replaced:
             kept += script[begin:at]
     added = b"".join(_header_line(key, text, header.newline) for key, text in settings)
     before = script[: header.start]

@@ -7,9 +7,10 @@ from sdqueue.cli.output import print_json, print_lines
 from sdqueue.cli.place import Place
 from sdqueue.cli.safe import safe
 from sdqueue.jobfile import parse
+from sdqueue.jobtext import JOB_MAX_BYTES
 from sdqueue.spool.files import read_up_to
 from sdqueue.spool.layout import Spool
-from sdqueue.spool.scan import JOB_MAX_BYTES, file_fault
+from sdqueue.spool.scan import file_fault
 from sdqueue.words.names import SUFFIX
 from sdqueue.words.problem import Problem
 

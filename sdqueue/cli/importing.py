@@ -15,11 +15,10 @@ from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import Column, print_json, print_lines, table
 from sdqueue.cli.place import Place
 from sdqueue.cli.say import remark
-from sdqueue.jobtext import render_script
+from sdqueue.jobtext import JOB_MAX_BYTES, render_script
 from sdqueue.spool import takeover
 from sdqueue.spool.files import aside_name, discard, sync_dir, telling, write_new
 from sdqueue.spool.layout import Spool
-from sdqueue.spool.scan import JOB_MAX_BYTES
 from sdqueue.spool.takeover import THE_LOG, staged_file
 from sdqueue.words.errors import SdqueueError
 from sdqueue.words.names import SUFFIX

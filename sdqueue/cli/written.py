@@ -9,9 +9,8 @@ from typing import NamedTuple
 from sdqueue.cli.place import Place
 from sdqueue.cli.say import remark
 from sdqueue.jobfile import JobFile, parse
-from sdqueue.jobtext import read_header
+from sdqueue.jobtext import JOB_MAX_BYTES, read_header
 from sdqueue.spool.files import read_up_to
-from sdqueue.spool.scan import JOB_MAX_BYTES
 from sdqueue.words.errors import SdqueueError, UsageError
 
 

@@ -6,6 +6,7 @@ Knows nothing of jobs. Loads nothing slow.
 import errno
 import os
 from itertools import count
+from stat import S_ISREG
 
 from sdqueue.words.errors import SpoolError
 
@@ -43,7 +44,7 @@ def spool_error(error: OSError, doing: str, file: str) -> SpoolError:
 
 
 class telling:
-    """Turn an OSError in the block into a SpoolError; FileExistsError passes where asked."""
+    """Turn an OSError in the block into a SpoolError, but for kinds that `passes` names."""
 
     __slots__ = ("doing", "file", "passes")
 
@@ -184,7 +185,7 @@ def read_small(file: str, limit: int = 1 << 20) -> bytes | None:
         except FileNotFoundError:
             return None
         try:
-            if os.fstat(fd).st_mode & 0o170000 != 0o100000:
+            if not S_ISREG(os.fstat(fd).st_mode):
                 raise OSError(errno.EINVAL, "not a regular file")
             return read_up_to(fd, limit)
         finally:

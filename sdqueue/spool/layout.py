@@ -109,15 +109,15 @@ def open_spool(spool: Spool) -> Spool:
 
 def _make_root(spool: Spool) -> None:
     with telling("make the spool", spool.root):
-        _make_dir(spool.root, spool.mode_of(""))
+        _make_with_parents(spool.root, spool.mode_of(""))
         os.chmod(spool.root, spool.mode_of(""))
 
 
-def _make_dir(directory: str, mode: int) -> None:
+def _make_with_parents(directory: str, mode: int) -> None:
     """Make a directory and what is missing above it, each durably."""
     above = os.path.dirname(directory)
     if not os.path.isdir(above):
-        _make_dir(above, 0o755)
+        _make_with_parents(above, 0o755)
     try:
         os.mkdir(directory, mode)
     except FileExistsError:

@@ -9,7 +9,7 @@ import os
 
 from sdqueue.spool.files import sync_dir, telling
 from sdqueue.spool.layout import STATES, Spool
-from sdqueue.words.errors import NoSuchJob
+from sdqueue.spool.scan import gone
 
 
 def move(spool: Spool, name: str, source: str, target: str) -> str | None:
@@ -35,7 +35,7 @@ def rename(spool: Spool, name: str, source: str, target: str) -> str | None:
         except FileNotFoundError:
             if os.path.lexists(old):
                 raise  # the directory of `new` is what is missing
-            raise NoSuchJob(f"{name} is not in {source}/ any more: somebody moved it.") from None
+            raise gone(name, source) from None
     return kept
 
 
@@ -94,7 +94,7 @@ def remove(spool: Spool, name: str, state: str) -> None:
         try:
             os.unlink(file)
         except FileNotFoundError:
-            raise NoSuchJob(f"{name} is not in {state}/ any more: somebody moved it.") from None
+            raise gone(name, state) from None
         sync_dir(spool.state_dir(state))
 
 

@@ -14,9 +14,8 @@ from sdqueue.spool import meta
 from sdqueue.spool.files import aside_name, discard, sync_dir, telling, write_new
 from sdqueue.spool.layout import Spool
 from sdqueue.spool.moves import move
-from sdqueue.spool.scan import JOB_MAX_BYTES, read_job
-from sdqueue.words.errors import NoSuchJob, SpoolError, WrongState
-from sdqueue.words.problem import Problem
+from sdqueue.spool.scan import gone, read_whole
+from sdqueue.words.errors import SpoolError, WrongState
 
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
@@ -40,13 +39,8 @@ def read_content(spool: Spool, name: str, state: str) -> Content:
         try:
             entry, status = os.lstat(file), os.stat(file)
         except FileNotFoundError:
-            raise _gone(name, state) from None
-    found = read_job(spool, state, name, limit=JOB_MAX_BYTES)
-    if found is None:
-        raise _gone(name, state)
-    if isinstance(found, Problem):
-        raise SpoolError(f"{found.file} {found.message}.")
-    return Content(found.data, entry, status)
+            raise gone(name, state) from None
+    return Content(read_whole(spool, state, name).data, entry, status)
 
 
 def rewrite(spool: Spool, name: str, state: str, old: Content, data: bytes) -> None:
@@ -90,7 +84,7 @@ def _put(spool: Spool, name: str, state: str, old: Content, aside: str) -> None:
         try:
             _exchange(aside, file)
         except FileNotFoundError:
-            raise _gone(name, state) from None
+            raise gone(name, state) from None
         except OSError as error:
             if error.errno not in _CANNOT:
                 raise
@@ -145,7 +139,3 @@ def _renameat2(one: str, other: str, flags: int) -> None:
     if libc.renameat2(*arguments):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), one)
-
-
-def _gone(name: str, state: str) -> NoSuchJob:
-    return NoSuchJob(f"{name} is not in {state}/ any more: somebody moved it.")

@@ -16,13 +16,13 @@ from sdqueue.jobtext import HEADER_MAX_BYTES, snapshot_of
 from sdqueue.spool.files import discard, read_small, replace, sync_dir, telling, write_new
 from sdqueue.spool.layout import Spool, make_dir
 from sdqueue.spool.moves import set_aside
-from sdqueue.spool.scan import JOB_MAX_BYTES, read_job
+from sdqueue.spool.scan import read_whole
 from sdqueue.words.errors import NoSuchJob, SpoolError
-from sdqueue.words.problem import Problem
 
 Owner = tuple[int, int]
 SCRIPT, DONE_IF, RECORD = "script", "done_if", "run.json"
 WITNESS, WHOLE = "exit", "whole"
+RECORD_MAX_BYTES = 1 << 20
 _HEX = frozenset("0123456789abcdef-")
 
 
@@ -67,11 +67,7 @@ def create_run(
     after a power cut the run is done again. Raises NoSuchJob if the file has gone or is not of user
     `uid`, SpoolError if it can't be read.
     """
-    found = read_job(spool, state, job, limit=JOB_MAX_BYTES)
-    if found is None:
-        raise NoSuchJob(f"{job} is not in {state}/ any more: somebody moved it.")
-    if isinstance(found, Problem):
-        raise SpoolError(f"{found.file} {found.message}.")
+    found = read_whole(spool, state, job)
     if uid not in (None, found.uid):
         raise NoSuchJob(f"{job} in {state}/ belongs to uid {found.uid} now: it is another file.")
     number, directory = _next_run_dir(spool, job)
@@ -177,7 +173,6 @@ def _read(spool: Spool, job: str, number: int, file: str, limit: int) -> bytes |
 
 
 _NOT_THE_UNITS = (errno.ELOOP, errno.EINVAL, errno.ENXIO, errno.EISDIR)
-RECORD_MAX_BYTES = 1 << 20
 
 
 def parse_witness(data: bytes) -> Witness | None:

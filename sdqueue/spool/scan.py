@@ -10,13 +10,13 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sdqueue.jobtext import HEADER_MAX_BYTES
+from sdqueue.jobtext import HEADER_MAX_BYTES, JOB_MAX_BYTES
 from sdqueue.spool.files import read_up_to, spool_error, telling
 from sdqueue.spool.layout import Spool
+from sdqueue.words.errors import NoSuchJob, SpoolError
 from sdqueue.words.names import SUFFIX, job_name_fault, shown
 from sdqueue.words.problem import Problem
 
-JOB_MAX_BYTES = 16 * 1024 * 1024
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a FIFO"),
@@ -24,8 +24,6 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
-
-
 NO_LINKS = (
     "is a symbolic link, and the machine's queue follows none: who may change what it points to"
     " could choose what runs as whom; put the file itself there"
@@ -121,6 +119,21 @@ def file_fault(spool: Spool, status: os.stat_result) -> str | None:
     if spool.system and status.st_mode & 0o002:
         return "is writable by everyone, who could so run commands as its owner; chmod o-w it"
     return None
+
+
+def read_whole(spool: Spool, state: str, name: str) -> JobBytes:
+    """Read all of a job file, or raise NoSuchJob where it has gone, SpoolError where it is none."""
+    found = read_job(spool, state, name, limit=JOB_MAX_BYTES)
+    if found is None:
+        raise gone(name, state)
+    if isinstance(found, Problem):
+        raise SpoolError(f"{found.file} {found.message}.")
+    return found
+
+
+def gone(name: str, state: str) -> NoSuchJob:
+    """Say that a job file is not where it was a moment ago."""
+    return NoSuchJob(f"{name} is not in {state}/ any more: somebody moved it.")
 
 
 def read_job(

@@ -12,11 +12,13 @@ from sdqueue import generator
 from sdqueue.cli.lint_world import Wish, look
 from sdqueue.core.lane import Config
 from sdqueue.generate import generate
+from sdqueue.jobtext import JOB_MAX_BYTES
 from sdqueue.lint.judge import judge
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "generators" / "sdqueue-generator"
 CASES = Path(__file__).parents[1] / "cases" / "generator"
+DEFAULT_UNITS = set(generate(Config(), systemd_version=0))
 
 
 def tree(directory: Path) -> dict[str, str]:
@@ -43,10 +45,6 @@ def configure(home: Path, text: str | bytes, name: str = "sdqueue.toml") -> None
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
-def default_lanes(home: Path) -> set[str]:
-    return set(generate(Config(), systemd_version=0)) if home else set()
-
-
 @pytest.mark.parametrize("case", sorted(CASES.iterdir()), ids=lambda case: case.name)
 def test_the_directory_is_the_one_expected(case: Path, tmp_path: Path) -> None:
     root = str(case / "root")
@@ -70,7 +68,7 @@ def test_it_runs_from_a_checkout_and_writes_into_its_first_directory_only(tmp_pa
     done = run(*directories, home=home)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     normal, early, late = map(tree, directories)
-    assert default_lanes(home) < set(normal)
+    assert set(normal) > DEFAULT_UNITS
     assert normal["timers.target.wants/sdqueue-submit-x.timer"] == "-> ../sdqueue-submit-x.timer"
     assert f'"{ROOT}/.venv/bin/sdqueue" "--user" "submit"' in normal["sdqueue-submit-x.service"]
     assert (early, late, tree(home)) == ({}, {}, before)
@@ -91,7 +89,7 @@ def test_a_bad_configuration_gives_the_default_lanes_and_a_message(
     assert "it is" in done.stderr or "error" in done.stderr
     (tmp_path / "out").mkdir()
     done = run(tmp_path / "out", home=tmp_path)
-    assert set(tree(tmp_path / "out")) == default_lanes(tmp_path)
+    assert set(tree(tmp_path / "out")) == DEFAULT_UNITS
     assert f"{tmp_path}/sdqueue: the default lanes are used\n" in done.stderr
 
 
@@ -103,7 +101,19 @@ def test_a_fifo_or_a_device_for_a_file_does_not_hold_the_boot_up(tmp_path: Path)
     done = run(tmp_path / "out", home=tmp_path)
     assert done.returncode == 0
     assert done.stderr.count("it is no regular file") == 2
-    assert set(tree(tmp_path / "out")) == default_lanes(tmp_path)
+    assert set(tree(tmp_path / "out")) == DEFAULT_UNITS
+
+
+@pytest.mark.parametrize("too_many_bytes", [0, 1])
+def test_a_file_that_submit_would_not_take_gets_no_timer(
+    tmp_path: Path, too_many_bytes: int
+) -> None:
+    configure(tmp_path, "# ON_CALENDAR: daily\n", "jobs.d/x.job")
+    os.truncate(tmp_path / "sdqueue/jobs.d/x.job", JOB_MAX_BYTES + too_many_bytes)
+    (tmp_path / "out").mkdir()
+    done = run(tmp_path / "out", home=tmp_path)
+    assert ("larger than" in done.stderr) == bool(too_many_bytes)
+    assert (tmp_path / "out/sdqueue-submit-x.timer").exists() == (not too_many_bytes)
 
 
 @pytest.mark.parametrize(

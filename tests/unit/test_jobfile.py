@@ -1,5 +1,6 @@
 """Job files: read, written, and never raising whatever is in them."""
 
+import shlex
 import subprocess
 from datetime import UTC
 from typing import Any
@@ -330,6 +331,11 @@ def test_a_script_s_own_lines_are_replaced_where_they_were_said_again() -> None:
     assert made == b"#!/bin/sh\n# LANE: cpu\n# NICE: 1\n# prose\nbody\n# LANE: x\n"
 
 
+def test_a_remark_that_only_begins_like_a_key_stays() -> None:
+    made = jobtext.render_script([("LANE", "cpu")], b"# LANE\n# LANE gpu: is taken\nbody\n")
+    assert made == b"# LANE: cpu\n# LANE\n# LANE gpu: is taken\nbody\n"
+
+
 def test_a_script_without_a_final_newline_stays_two_lines() -> None:
     assert jobtext.render_script([("NICE", "1")], b"#!/bin/sh") == b"#!/bin/sh\n# NICE: 1\n"
 
@@ -342,8 +348,6 @@ def test_bash_reads_the_command_as_it_was_given(words: list[str]) -> None:
 
 
 def _bash_words(text: str) -> list[str]:
-    import shlex
-
     return shlex.split(text)
 
 
