@@ -259,7 +259,8 @@ def _rules(rules: Iterable[Rule]) -> Iterator[str]:
         for heading, field in HEADINGS:
             text = getattr(rule, field)
             yield f".TP\n.B {heading}\n"
-            yield _verbatim(text) if _is_unit(text) else f"{_escaped(text)}\n"
+            is_unit = field in ("example", "instead") and _is_unit(text)
+            yield _verbatim(text) if is_unit else f"{_escaped(text)}\n"
 
 
 def _is_unit(text: str) -> bool:

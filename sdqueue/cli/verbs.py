@@ -119,7 +119,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         SETTING_UP,
         "lint-units",
-        "PATH…",
+        "[PATH…]",
         "prove that unit files will be started at boot",
         words="files",
     ),

@@ -264,3 +264,5 @@ def test_the_manual_is_what_the_tables_make_it() -> None:
     text = MANUAL.read_text().replace("\\-", "-")
     for word in (*OPTIONS, *FORMATS, *BY_NAME, *BASES):
         assert word in text
+    for prose in ("What it does", "Why it matters", "Source"):
+        assert f".B {prose}\n.nf" not in text
