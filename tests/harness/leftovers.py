@@ -21,11 +21,16 @@ def children() -> dict[int, str]:
 
 
 def _command(pid: int) -> str:
-    """Return the command line, "" for a process that is gone; an adopted zombie is collected."""
+    """Return the command line, "" for a process that is gone; an adopted zombie is collected.
+
+    It is empty, too, for an instant in the middle of an exec: then it is asked for again.
+    """
     with contextlib.suppress(OSError):
-        if words := Path(f"/proc/{pid}/cmdline").read_bytes():
-            return words.replace(b"\0", b" ").decode(errors="replace").strip()
-        os.waitpid(pid, os.WNOHANG)
+        while True:
+            if words := Path(f"/proc/{pid}/cmdline").read_bytes():
+                return words.replace(b"\0", b" ").decode(errors="replace").strip()
+            if os.waitpid(pid, os.WNOHANG) != (0, 0):
+                break
     return ""
 
 
