@@ -190,7 +190,10 @@ class OwnerWatch:
     def _is_live(self, lane: Lane) -> bool:
         """Say whether somebody could use the lane at all."""
         named = (lane.foreign, lane.ports, lane.owner_files, lane.units)
-        return any(named) or bool(Box(self._root).nodes(lane))
+        try:
+            return any(named) or bool(Box(self._root).nodes(lane))
+        except OSError:
+            return True
 
     # Whose it is
 
@@ -202,19 +205,22 @@ class OwnerWatch:
             return owner
         try:
             pidfd = os.pidfd_open(owner.pid)
-        except OSError:
+        except ProcessLookupError:
             return None
-        process = look_at(owner.pid)
+        except OSError:
+            return owner  # it can't be watched; a later look says more
         try:
-            if owner.started and (process is None or process.started != owner.started):
+            if not _is_same(owner):
                 return None
             placed = await _placed(asker, owner, pidfd)
             if placed is None:
                 return None
             owner = judge.excused(placed)
-            self._watch(watched, owner, notices, os.dup(pidfd))
+            self._watch(watched, owner, notices, pidfd)
+            pidfd = -1
         finally:
-            os.close(pidfd)
+            if pidfd >= 0:
+                os.close(pidfd)
         return owner
 
     def _watch(self, watched: _Watched, owner: Owner, notices: Notices, pidfd: int) -> None:
@@ -271,11 +277,21 @@ def _files(box: Box, lane: Lane) -> _Files:
     """List what of a lane's files is watched; directories also above, for those to come."""
     directories = {os.path.dirname(pattern) for pattern in lane.devices}
     above = {os.path.dirname(each) for each in directories if each != "/dev"}
-    return _Files(
-        [box.path(node.path) for node in box.nodes(lane)],
-        [box.path(each) for each in sorted(directories | above)],
-        list(owner_files(box, lane).values()),
-    )
+    came = [box.path(each) for each in sorted(directories | above)]
+    try:
+        nodes = [box.path(node.path) for node in box.nodes(lane)]
+        return _Files(nodes, came, list(owner_files(box, lane).values()))
+    except OSError:
+        return _Files([], came, [])  # the sweep says that it can't be told
+
+
+def _is_same(owner: Owner) -> bool:
+    """Say whether a pid is still that of the process that was found."""
+    try:
+        process = look_at(owner.pid)
+    except OSError:
+        return True
+    return not owner.started or (process is not None and process.started == owner.started)
 
 
 async def _placed(asker: Asker, owner: Owner, pidfd: int) -> Owner | None:

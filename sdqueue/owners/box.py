@@ -8,6 +8,7 @@ without synchronisation, since a file of a hung server, or of a user's own, woul
 import ctypes
 import glob
 import os
+import re
 import stat
 import struct
 from contextlib import suppress
@@ -18,6 +19,9 @@ from sdqueue.owners.clients import Process
 
 LIMIT_BYTES = 64 * 1024
 TABLE_BYTES = 64 * 1024 * 1024
+MAGIC = re.compile(r"[*?[]")
+GONE = (FileNotFoundError, NotADirectoryError, ProcessLookupError)
+"""What the kernel says of what is not there any more; every other error is a look that failed."""
 DEAD = frozenset("ZXx")
 UNITS = (".service", ".scope", ".slice")
 
@@ -60,8 +64,8 @@ class Box:
             return file.read(TABLE_BYTES).decode("utf-8", "replace")
 
     def number(self, inside: str) -> int | None:
-        """Return the number in a file; None where there is none."""
-        with suppress(OSError):
+        """Return the number in a file; None where there is none, OSError where it can't be read."""
+        with suppress(*GONE):
             text = self.read(inside).strip()
             return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
         return None
@@ -86,7 +90,7 @@ class Box:
         """Say what each process is called; OSError where they can't be listed."""
         found = {}
         for pid in self.pids():
-            with suppress(OSError):
+            with suppress(PermissionError, *GONE):
                 fd = os.open(f"{self.root}/proc/{pid}/comm", os.O_RDONLY | os.O_CLOEXEC)
                 try:
                     found[pid] = os.read(fd, 256).rstrip(b"\n").decode("utf-8", "replace")
@@ -95,7 +99,7 @@ class Box:
         return found
 
     def process(self, pid: int) -> Process | None:
-        """Look at a process; None where it has ended."""
+        """Look at a process; None where it has ended, OSError where it can't be looked at."""
         return look_at(pid, self.path("/proc"))
 
     def uid(self, pid: int) -> int | None:
@@ -116,13 +120,20 @@ class Box:
     # Devices
 
     def nodes(self, lane: Lane) -> list[Node]:
-        """Find the devices of a lane that exist."""
+        """Find the devices of a lane that exist; OSError where that can't be told."""
         found: dict[str, Node] = {}
         for pattern in lane.devices:
+            self._must_be_readable(pattern)
             for file in sorted(glob.glob(f"{glob.escape(self.root)}{pattern}")):
                 if node := self.node(file[len(self.root) :]):
                     found.setdefault(node.path, node)
         return list(found.values())
+
+    def _must_be_readable(self, pattern: str) -> None:
+        """Raise what glob would take for a directory that is empty."""
+        if MAGIC.search(pattern):
+            with suppress(*GONE):
+                os.listdir(self.path(os.path.dirname(MAGIC.split(pattern)[0])))
 
     def node(self, inside: str) -> Node | None:
         """Look at one node; None where it is no device."""
@@ -137,11 +148,11 @@ class Box:
 
 
 def look_at(pid: int, proc_dir: str = "/proc") -> Process | None:
-    """Read /proc/PID/stat; None where the process has ended."""
+    """Read /proc/PID/stat; None where the process has ended, OSError where it can't be read."""
     try:
         with open(f"{proc_dir}/{pid}/stat", "rb") as file:
             text = file.read(4096).decode("utf-8", "replace")
-    except OSError:
+    except GONE:
         return None
     head, _, tail = text.rpartition(")")
     fields = tail.split()

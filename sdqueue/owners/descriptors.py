@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sdqueue.core.lane import Lane
-from sdqueue.owners.box import Box, Node, Number, Statx
+from sdqueue.owners.box import GONE, Box, Node, Number, Statx
 from sdqueue.owners.clients import Hold, Process, attribute
 from sdqueue.owners.devices import family, sizes
 from sdqueue.owners.fdinfo import parse
@@ -98,8 +98,9 @@ def _scan(box: Box, nodes: Mapping[Number, Node], pids: list[int], memory: Remem
         try:
             _look_at(box, pid, nodes, statx, scan, memory)
         except PermissionError:
-            scan.unreadable.append(pid)
-        except OSError:
+            if pid != 1:  # which works on no device itself, and root may be kept from it
+                scan.unreadable.append(pid)
+        except GONE:
             continue  # it has ended
     memory.having = {hold.pid for hold in scan.holds}
     return scan
@@ -138,7 +139,7 @@ def _held(opened: int, nodes: Mapping[Number, Node], statx: Statx) -> list[tuple
         try:
             if os.readlink(fd, dir_fd=opened).startswith(NEVER_A_DEVICE):
                 continue
-        except OSError:
+        except FileNotFoundError:
             continue  # it was closed
         number = statx.device(fd, opened)
         if number is not None and number in nodes:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from sdqueue.core.lane import Lane
-from sdqueue.owners.box import Box
+from sdqueue.owners.box import GONE, Box
 from sdqueue.owners.sighting import Report, Sighting
 
 TABLE = "/proc/locks"
@@ -59,11 +59,12 @@ def _sighting(box: Box, lock: Lock, file: str) -> Sighting:
 
 
 def owner_files(box: Box, lane: Lane) -> dict[FileId, str]:
-    """Find the lane's owner files that exist, by what /proc/locks calls them."""
+    """Find the lane's owner files that exist, by what /proc/locks calls them; OSError where they
+    can't be looked at."""
     found: dict[FileId, str] = {}
     for pattern in lane.owner_files:
         for file in sorted(glob.glob(f"{glob.escape(box.root)}{pattern}")):
-            with suppress(OSError):
+            with suppress(*GONE):
                 status = os.stat(file)
                 for device in {status.st_dev, _mounted(file)}:
                     found[os.major(device), os.minor(device), status.st_ino] = file

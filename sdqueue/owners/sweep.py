@@ -147,7 +147,10 @@ class Sweep:
         if before is None or self._unexplained_bytes() > before + judge.EXPLAINED_BYTES:
             return False
         known = [report.covers | report.measured for report in self._reports.values()]
-        nodes = {node.path for node in self._box.nodes(self._lane)}
+        try:
+            nodes = {node.path for node in self._box.nodes(self._lane)}
+        except OSError:
+            return False
         return nodes <= frozenset[str]().union(*known)
 
     def _unexplained_bytes(self) -> int:
@@ -201,7 +204,11 @@ class Sweep:
 
     def _process(self, pid: int) -> Process | None:
         """Look at a process that was seen; None if it has ended. It may be hidden from us."""
-        return self._box.process(pid) or (Process(pid, 0, UNKNOWN, 0) if self._hides(pid) else None)
+        hidden = Process(pid, 0, UNKNOWN, 0)
+        try:
+            return self._box.process(pid) or (hidden if self._hides(pid) else None)
+        except OSError:
+            return hidden
 
     def _hides(self, pid: int) -> bool:
         if not self._box.is_this or os.path.exists(f"/proc/{pid}"):

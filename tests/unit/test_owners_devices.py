@@ -265,12 +265,16 @@ def shut() -> Iterator[GpuRoot]:
         yield made
 
 
-def as_a_user(root: GpuRoot) -> list[str]:
-    """Look as somebody whom the kernel refuses, and return the notes of who counts."""
+def as_a_user(root: GpuRoot, *, is_privileged: bool = False) -> list[str]:
+    """Look as somebody whom the kernel refuses, and return the notes of who counts.
+
+    `is_privileged`: as one who should not have been refused.
+    """
 
     def look() -> list[str]:
         ctypes.CDLL(None).setfsuid(65534)  # of this thread alone; root's privilege goes with it
-        return [owner.note for owner in root.seen(is_privileged=False).owners if owner.counts]
+        seen = root.seen(is_privileged=is_privileged)
+        return [owner.note for owner in seen.owners if owner.counts]
 
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(look).result()
@@ -285,6 +289,18 @@ def test_memory_of_somebody_who_can_not_be_seen_keeps_the_lane(shut: GpuRoot) ->
 
 def test_descriptors_that_a_user_may_not_see_are_a_note_and_no_failure(shut: GpuRoot) -> None:
     assert as_a_user(shut) == []
+
+
+@pytest.mark.parametrize(("pid", "is_free"), [(17, False), (1, True)])
+def test_g10_descriptors_that_root_may_not_see_are_a_failure_but_those_of_pid_1(
+    shut: GpuRoot, pid: int, is_free: bool
+) -> None:
+    shut.ends(17)
+    shut.process(pid)
+    os.chmod(shut.directory / f"proc/{pid}/fd", 0o000)
+    for file in (shut.directory / "sys/bus/pci/devices").glob("*/mem_info_*"):
+        file.unlink()
+    assert (as_a_user(shut, is_privileged=True) == []) is is_free
 
 
 def test_g5_an_engine_that_sleeps_with_600_mib_blocks_and_with_370_does_not(root: GpuRoot) -> None:

@@ -2,9 +2,13 @@
 
 import fcntl
 import os
+import resource
 import socket
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -113,6 +117,42 @@ def test_who_waits_for_a_lock_does_not_hold_it() -> None:
 def test_no_table_makes_a_reader_raise(text: str) -> None:
     locks.parse(text)
     ports.parse(text, (8080,))
+
+
+# What fails --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def no_more_descriptors() -> Iterator[None]:
+    """Let this process open nothing."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    fd = os.open("/dev/null", os.O_RDONLY)
+    os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (fd, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"foreign": ("sdq-nobody",)},
+        {"devices": ("/dev/full",)},
+        {"devices": ("/dev/ful*",)},
+        {"ports": (1,)},
+    ],
+    ids=["name", "descriptors", "devices", "port"],
+)
+def test_g10_a_look_for_which_there_are_no_descriptors_is_no_look_that_found_nobody(
+    setting: dict[str, Any],
+) -> None:
+    lane = Lane("gpu", **setting)
+    assert here(lane) == ()
+    with no_more_descriptors():
+        found = here(lane)
+    assert {(owner.pid, owner.use) for owner in found} == {(0, Use.UNKNOWN)}
 
 
 # Units -------------------------------------------------------------------------------------------
