@@ -23,6 +23,7 @@ Owner = tuple[int, int]
 SCRIPT, DONE_IF, RECORD = "script", "done_if", "run.json"
 WITNESS, WHOLE = "exit", "whole"
 RECORD_MAX_BYTES = 1 << 20
+_RUN_DIR_MODE = 0o700
 _HEX = frozenset("0123456789abcdef-")
 
 
@@ -77,7 +78,6 @@ def create_run(
         for name, data in beside(number).items():
             write_new(f"{directory}/{name}", data, owner=owner, sync=False)
         if owner is not None:
-            os.chmod(directory, 0o700)
             os.chown(directory, *owner, follow_symlinks=False)
     return Run(number, directory, script)
 
@@ -92,7 +92,7 @@ def _next_run_dir(spool: Spool, job: str) -> tuple[int, str]:
         number = max(runs(spool, job), default=0) + 1
         while True:
             try:
-                make_dir(f"{parent}/{number}", spool.mode_of("runs"))
+                make_dir(f"{parent}/{number}", _RUN_DIR_MODE)
             except FileExistsError:
                 number += 1
             else:
@@ -118,10 +118,11 @@ def is_whole(spool: Spool, job: str, number: int) -> bool:
 
 def ensure_run_dir(spool: Spool, job: str, number: int) -> None:
     """Make a run's directory again where somebody removed it: its end must have a place."""
-    for directory in (spool.runs_dir(job), spool.run_dir(job, number)):
+    modes = {spool.runs_dir(job): spool.mode_of("runs")}
+    for directory, mode in {**modes, spool.run_dir(job, number): _RUN_DIR_MODE}.items():
         with telling("make the directory", directory):
             try:
-                make_dir(directory, spool.mode_of("runs"))
+                make_dir(directory, mode)
             except FileExistsError:
                 continue
 

@@ -34,14 +34,15 @@ class MachineQueue(Queue):
         return self.container.root / "var/lib/sdqueue"
 
     def install(self) -> None:
-        """Put the service and its bus policy where they belong, and start it."""
-        etc = self.container.root / "etc"
+        """Put the service and its policies where they belong, and start it."""
         for file, directory in (
-            ("system/sdqueue.service", "systemd/system"),
-            ("dbus-1/org.sdqueue1.conf", "dbus-1/system.d"),
+            ("system/sdqueue.service", "etc/systemd/system"),
+            ("dbus-1/org.sdqueue1.conf", "etc/dbus-1/system.d"),
+            ("polkit-1/org.sdqueue1.policy", "usr/share/polkit-1/actions"),
         ):
-            (etc / directory).mkdir(parents=True, exist_ok=True)
-            shutil.copy(CHECKOUT / "units" / file, etc / directory)
+            where = self.container.root / directory
+            where.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / "units" / file, where)
         self.container.run(["systemctl", "daemon-reload"])
         self.container.run(["systemctl", "reload", "dbus.service"])
         self.container.run(["systemctl", "enable", SERVICE])
