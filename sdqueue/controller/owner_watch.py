@@ -164,12 +164,12 @@ class OwnerWatch:
         active = await active_units(asker.systemd, lane)
         sweep = Sweep(lane, watched.memory, root=self._root, active=active)
         began = loop.time()
-        needs_second = await asyncio.to_thread(sweep.first, is_full=is_full)
+        seen = await asyncio.to_thread(sweep.first_seen, is_full=is_full)
         watched.cost_sec = loop.time() - began
-        if needs_second:
-            await asyncio.sleep(BETWEEN_SEC)
-            await asyncio.to_thread(sweep.again)
-        return await asyncio.to_thread(sweep.seen)
+        if seen is not None:
+            return seen
+        await asyncio.sleep(BETWEEN_SEC)
+        return await asyncio.to_thread(sweep.again_seen)
 
     def _tell(self, watched: _Watched, found: Seen) -> None:
         """Post what was found, and say when to look again if nothing happens."""
@@ -182,7 +182,7 @@ class OwnerWatch:
         if settling:
             self._again(watched, READING_SEC)
         elif follow:
-            self._again(watched, FOLLOW_SEC)
+            self._again(watched, FOLLOW_SEC, is_full=True)
         elif self._is_live(watched.lane):
             is_full = watched.began % FULL_EVERY == 0
             self._again(watched, self._recheck_sec(), is_full=is_full)
@@ -245,7 +245,7 @@ class OwnerWatch:
     def _used(self, watched: _Watched) -> None:
         """A device was opened or closed: look at once, and a moment after the last look if more
         of that comes."""
-        watched.follow = watched.is_full = True
+        watched.follow = True
         rest_sec = max(OPENED_SEC, PRICE * watched.cost_sec)
         now_sec = asyncio.get_running_loop().time()
         self._again(watched, max(0.0, watched.ended_sec + rest_sec - now_sec))

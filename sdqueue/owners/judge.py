@@ -164,7 +164,7 @@ def excused(owner: Owner) -> Owner:
     if owner.use is not Use.UNKNOWN or not is_open_only:
         return owner
     is_keeper = any(fnmatchcase(owner.unit, glob) for glob in KEEPERS)
-    return replace(owner, use=Use.HOLDER) if is_keeper else owner
+    return replace(owner, use=Use.HOLDER, note="") if is_keeper else owner
 
 
 # Memory of a device ------------------------------------------------------------------------------

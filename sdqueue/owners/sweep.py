@@ -27,6 +27,7 @@ from sdqueue.owners.units import ActiveUnit
 
 BETWEEN_SEC = 1.0
 UNKNOWN = "unknown"
+UNTOLD = "what it does with the device can't be told"
 KERNEL_WIDE = ("kfd", "nvml")
 FLOOR = "vram_floor: memory that the driver has kept, and that nobody has"
 HIDDEN = "memory of the device is in use by somebody whom this user can't see"
@@ -100,12 +101,22 @@ class Sweep:
                 found += self._ask(detector, only, Remembered()).sightings
         self._later = judge.together(found)
 
+    def first_seen(self, *, is_full: bool = False) -> Seen | None:
+        """Ask all detectors and say what was found; None where a second sample is needed."""
+        return None if self.first(is_full=is_full) else self.seen()
+
+    def again_seen(self) -> Seen:
+        """Take the second sample, and say what was found."""
+        self.again()
+        return self.seen()
+
     def whole(self, *, is_full: bool = False) -> Seen:
         """Sweep from beginning to end, with the pause that it may need."""
-        if self.first(is_full=is_full):
+        seen = self.first_seen(is_full=is_full)
+        if seen is None:
             time.sleep(BETWEEN_SEC)
-            self.again()
-        return self.seen()
+            seen = self.again_seen()
+        return seen
 
     def seen(self) -> Seen:
         """Say what was found."""
@@ -178,14 +189,16 @@ class Sweep:
 
     def _owner(self, process: Process, sightings: list[Sighting]) -> Owner:
         joined = judge.together(sightings)
+        use = judge.strongest(self._use(key, seen) for key, seen in joined.items())
         return Owner(
             process.pid,
             process.ppid,
             process.comm,
+            note=UNTOLD if use is Use.UNKNOWN else "",
             started=process.started,
             unit=self._box.unit(process.pid),
             uid=self._box.uid(process.pid),
-            use=judge.strongest(self._use(key, seen) for key, seen in joined.items()),
+            use=use,
             memory_bytes=judge.memory_of(sightings),
             seen=tuple(dict.fromkeys(f"{seen.by}: {seen.what}" for seen in sightings)),
         )
