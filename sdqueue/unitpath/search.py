@@ -6,6 +6,8 @@ src/libsystemd/sd-path/path-lookup.c, v257 (src/basic in v252).
 
 from collections.abc import Mapping
 
+from sdqueue.unitfile.directives_data import VERSIONS
+
 # Each with the first version that looks there and the first that does not any more.
 Places = tuple[tuple[str, int, int], ...]
 _EVER = 1 << 30
@@ -58,7 +60,7 @@ USER: Places = (
 )
 # From v257 on the configuration directories of XDG count only where the environment names them.
 XDG_CONFIG_DIRS_UNTIL = 257
-NEWEST = 262
+NEWEST = VERSIONS[-1]
 GENERATORS = ("generator.early", "generator", "generator.late")
 CONFIG = {False: "/etc/systemd/system", True: "/etc/systemd/user"}
 

@@ -117,7 +117,7 @@ def test_two_builds_give_the_same_bytes(package: Path, tmp_path: Path) -> None:
 
 def test_its_units_pass_lint(package: Path, tmp_path: Path) -> None:
     subprocess.run(["dpkg-deb", "--extract", package, tmp_path], check=True)
-    program = [ROOT / ".venv/bin/python", "-m", "sdqueue", "lint-units"]
+    program = [str(ROOT / ".venv/bin/python"), "-m", "sdqueue", "lint-units"]
     for base in ("debian-12", "debian-13"):
         units = tmp_path / "usr/lib/systemd"
         done = subprocess.run([*program, "--base", base, units], capture_output=True, text=True)

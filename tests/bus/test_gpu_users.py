@@ -144,7 +144,7 @@ def test_who_closes_the_device_and_lives_on_is_waited_for_no_more(gpu: Gpu) -> N
 
 def test_who_opens_the_device_while_nothing_waits_is_noticed(gpu: Gpu) -> None:
     def is_free() -> bool:
-        return gpu.lane()["state"] == "free"
+        return bool(gpu.lane()["state"] == "free")
 
     eventually(is_free, "the lane to be looked at")
     with gpu.user() as process:

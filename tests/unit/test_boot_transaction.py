@@ -14,7 +14,10 @@ HERE = Origin("file")
 VERSIONS = [252, 257, 262]
 
 
-def graph(*edges: tuple[str, Kind, str], states: dict[str, LoadState] | None = None) -> Graph:
+Edge = tuple[str, Kind, str]
+
+
+def graph(*edges: Edge, states: dict[str, LoadState] | None = None) -> Graph:
     made = Graph()
     for unit, kind, other in edges:
         for name in (unit, other):
@@ -28,7 +31,7 @@ def start(made: Graph, unit: str = "t", mode: Mode = "isolate", version: int = 2
     return activate(made, unit, mode=mode, version=version)
 
 
-TRIO = (
+TRIO: tuple[Edge, ...] = (
     ("t", "Wants", "a"),
     ("t", "Wants", "b"),
     ("t", "After", "b"),
@@ -73,7 +76,8 @@ def test_what_only_the_victim_wanted_stays_when_isolating_and_goes_when_not() ->
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_cycle_of_jobs_that_all_matter_fails_the_whole_request(version: int) -> None:
-    made = graph(*((u, "Requires" if k == "Wants" else k, o) for u, k, o in TRIO))
+    strict: list[Edge] = [(u, "Requires" if k == "Wants" else k, o) for u, k, o in TRIO]
+    made = graph(*strict)
     assert start(made, version=version).error == CYCLIC
     found = outlook(made, "t", mode="isolate", version=version)
     assert {unit for loop in found.fatal for unit in loop} == {"t", "a", "b"}
@@ -171,8 +175,10 @@ def test_a_target_is_isolated_at_boot_only_where_it_allows_that() -> None:
 
 
 def random_graph(rng: Random, n: int) -> Graph:
-    made = graph(*(("t", rng.choice(["Wants", "Wants", "Requires"]), f"u{i}") for i in range(n)))
-    kinds: list[Kind] = ["After"] * 6 + ["Before", "Requires", "Wants"]
+    pulls: list[Kind] = ["Wants", "Wants", "Requires"]
+    made = graph(*(("t", rng.choice(pulls), f"u{i}") for i in range(n)))
+    after: list[Kind] = ["After"]
+    kinds: list[Kind] = [*after * 6, "Before", "Requires", "Wants"]
     for _ in range(2 * n):
         made.add(f"u{rng.randrange(n)}", rng.choice(kinds), f"u{rng.randrange(n)}", HERE)
         if rng.random() < 0.2:

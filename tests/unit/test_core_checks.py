@@ -1,13 +1,12 @@
 """Checks, gates and refusals: when they are asked, whose answer counts, what ends a wait."""
 
-from core_queue import FAILED, Queue, job, lanes, logged, only, started
-
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Check, Measure, Skip
 from sdqueue.core.model import Code, Memory, Phase, Reason
 from sdqueue.core.results import RunEnd
 from sdqueue.core.spec import Config, Lane, MemoryNeed
 from sdqueue.words import names
+from tests.unit.core_queue import FAILED, Queue, job, lanes, logged, only, started
 
 NO = Reason(Code.REQUIRES_FALSE, "REQUIRES exited 1")
 SHORT = Reason(Code.MEMORY, "needs 37 G, 5 G usable")

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from core_queue import DONE, FAILED, STOPPED, Queue, job, logged, only, started
 
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
@@ -13,6 +12,7 @@ from sdqueue.core.model import FORGET, Code, JobState, Memory, Phase, Reason
 from sdqueue.core.reconcile import reconcile, witness_end
 from sdqueue.core.results import RunEnd, Verdict, judge
 from sdqueue.words import names
+from tests.unit.core_queue import DONE, FAILED, STOPPED, Queue, job, logged, only, started
 
 UNIT = names.unit_of_job("a")
 

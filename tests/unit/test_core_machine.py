@@ -17,19 +17,8 @@ from functools import wraps
 from typing import Any
 
 import hypothesis.strategies as st
-from core_queue import lanes
 from hypothesis import HealthCheck, Verbosity, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from model_of_systemd import (
-    CANCELED,
-    ENDS,
-    Pid1,
-    Shell,
-    Spool,
-    Unit,
-    end_of,
-    spends,
-)
 
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
@@ -52,6 +41,17 @@ from sdqueue.core.owner import Owner, Use
 from sdqueue.core.plan import Plan, plan, reason
 from sdqueue.core.spec import Config, JobSpec, Lane, MemoryNeed
 from sdqueue.words import names
+from tests.unit.core_queue import lanes
+from tests.unit.model_of_systemd import (
+    CANCELED,
+    ENDS,
+    Pid1,
+    Shell,
+    Spool,
+    Unit,
+    end_of,
+    spends,
+)
 
 settings.register_profile(
     "short", max_examples=40, stateful_step_count=25, derandomize=True, deadline=None
@@ -244,8 +244,8 @@ class Box(RuleBasedStateMachine):
 
     def _check_action(self, action: act.Action, events: list[ev.Event]) -> None:
         if isinstance(action, act.Start | act.Check | act.Measure):
-            lane = action.lane if isinstance(action, act.Check) else self._lane(action.name)
-            self._check_room(lane)
+            name = action.lane if isinstance(action, act.Check) else self._lane(action.name)
+            self._check_room(name)
         if isinstance(action, act.Grant):
             lane = self.state.lanes[action.lease.lane]
             self._check_room(action.lease.lane, is_lease=True)

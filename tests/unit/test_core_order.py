@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from core_queue import DONE, FAILED, STOPPED, Queue, job, lanes, started
 
 from sdqueue.core import events as ev
 from sdqueue.core.line import Line, Rank
 from sdqueue.core.model import Code, JobState, Memory, Reason
 from sdqueue.core.plan import lane_order, plan, reason
 from sdqueue.core.spec import JobSpec, Lane
+from tests.unit.core_queue import DONE, FAILED, STOPPED, Queue, job, lanes, started
 
 
 def order(queue: Queue) -> list[str]:

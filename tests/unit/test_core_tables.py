@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from core_queue import FAILED, Queue, job, lanes
 
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
@@ -25,6 +24,7 @@ from sdqueue.core.owner import Owner
 from sdqueue.core.placing import OBSTACLES
 from sdqueue.core.plan import _REASONS, RULES
 from sdqueue.core.spec import Config, DiskNeed, Lane, MemoryNeed
+from tests.unit.core_queue import FAILED, Queue, job, lanes
 
 ALL_PHASES: tuple[Phase | None, ...] = (None, *Phase)
 WAITING = (Phase.IN_LINE, Phase.ASIDE, Phase.CHECKING, Phase.MEASURING)

@@ -21,6 +21,7 @@ from sdqueue.controller.whose import Asker
 from sdqueue.core import events as ev
 from sdqueue.core.lane import Lane
 from sdqueue.core.owner import Use
+from sdqueue.owners import judge
 from sdqueue.owners.sweep import FLOOR
 from tests.harness.gpu_root import GIB, GPU, MIB, GpuRoot, amdgpu
 from tests.harness.loop import run_watched
@@ -251,7 +252,7 @@ def test_g7_memory_that_never_comes_back_does_not_keep_jobs_for_ever(
     root: GpuRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner_watch, "SETTLE_SEC", 0.05)
-    monkeypatch.setattr(owner_watch.judge, "agree", lambda _one, _other: False)
+    monkeypatch.setattr(judge, "agree", lambda _one, _other: False)
 
     async def main() -> None:
         async with watching(str(root.directory)) as seen:

@@ -8,7 +8,8 @@ import pytest
 from sdqueue.unitfile.unit import LoadState
 from sdqueue.unitpath.given import given
 from sdqueue.unitpath.host import read_host, systemd_version
-from sdqueue.unitpath.prepare import NEWEST, Wish, prepare
+from sdqueue.unitpath.prepare import Wish, prepare
+from sdqueue.unitpath.search import NEWEST
 
 SERVICE = "[Service]\nExecStart=/bin/true\n[Install]\nWantedBy=t.target\n"
 

@@ -5,10 +5,10 @@ A value only. `sdqueue.unitpath` and the tests fill it in; nothing here looks.
 
 from dataclasses import dataclass, field
 
+from sdqueue.unitfile.directives_data import VERSIONS
 from sdqueue.unitfile.specifier import Host
 
-OLDEST = 252
-NEWEST = 262
+NEWEST = VERSIONS[-1]
 
 
 @dataclass(frozen=True, slots=True)

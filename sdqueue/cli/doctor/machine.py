@@ -13,9 +13,10 @@ from sdqueue.cli.doctor.verdict import NOTE, OK, PROBLEM, Patient, Verdict
 from sdqueue.cli.settling import call, lingers
 from sdqueue.cli.shipped import SERVICE
 from sdqueue.generate import CONCURRENCY_SINCE
+from sdqueue.unitfile.directives_data import VERSIONS
 from sdqueue.words.errors import SdqueueError
 
-OLDEST = 252
+OLDEST = VERSIONS[0]
 BUILT_SEC = 1_790_000_000
 """This program is younger than that (September 2026), so the clock must be too."""
 
