@@ -6,6 +6,7 @@ configuration asks for a recheck in an hour, so whatever is noticed was told by 
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,10 +91,10 @@ def tell(process: "subprocess.Popen[str]", line: str) -> None:
     process.stdin.flush()
 
 
-def configure(manager: PrivateManager, *settings: str) -> None:
+def configure(manager: PrivateManager, *settings: str, recheck: str = "1h") -> None:
     config = manager.home / ".config/sdqueue/sdqueue.toml"
     config.parent.mkdir(parents=True, exist_ok=True)
-    config.write_text("\n".join(['recheck = "1h"', "[lane.gpu]", *settings, ""]))
+    config.write_text("\n".join([f'recheck = "{recheck}"', "[lane.gpu]", *settings, ""]))
 
 
 @pytest.fixture
@@ -304,3 +305,40 @@ def test_an_active_unit_is_waited_for_until_it_stops(manager: PrivateManager) ->
         assert (wait["unit"], wait["cmd"]) == ("engine-x.service", "sleep")
         manager.run(["systemctl", "--user", "stop", "engine-x"], limit_sec=LIMIT_SEC)
         queue.wait("1-gpu-a", "done")
+
+
+def test_g10_a_look_that_fails_is_not_free_and_the_job_starts_when_it_works_again(
+    manager: PrivateManager,
+) -> None:
+    (manager.home / "gpu.lock").touch()
+    settings = "devices = []", f'owner_files = ["{manager.home}/gpu.lock"]'
+    configure(manager, *settings, recheck="1s")
+    with socket.socket(socket.AF_UNIX) as unreadable:
+        unreadable.bind(str(manager.home / "socket"))
+        manager.run(["mount", "--bind", str(manager.home / "socket"), "/proc/locks"])
+        try:
+            with Queue(manager) as queue:
+                queue.put("1-gpu-a", "true")
+                queue.wait_reason("1-gpu-a", "foreign")
+                (wait,) = queue.events("1-gpu-a", event="wait")[-1:]
+                assert "it can't be told" in wait["detail"]
+                assert Gpu(queue, "").lane()["state"] == "unknown"
+                manager.run(["umount", "/proc/locks"])
+                queue.wait("1-gpu-a", "done")
+        finally:
+            manager.run(["umount", "/proc/locks"], check=False)
+
+
+def test_q25_a_model_server_that_holds_the_device_is_waited_for_by_its_unit_and_never_stopped(
+    gpu: Gpu,
+) -> None:
+    queue = gpu.queue
+    start = ["systemd-run", "--user", "--unit=llm-engine-x"]
+    queue.manager.run([*start, f"--property=StandardInput=file:{gpu.device}", "sleep", "1000"])
+    queue.put("1-gpu-a", "true")
+    queue.wait_reason("1-gpu-a", "foreign")
+    (wait,) = queue.events("1-gpu-a", event="wait")[-1:]
+    assert "llm-engine-x.service" in wait["detail"]
+    queue.ask("CancelJob", "s", "1-gpu-a")
+    queue.wait("1-gpu-a", "parked")
+    assert queue.manager.show("llm-engine-x.service", "ActiveState") == "active"
