@@ -1,4 +1,4 @@
-"""The scripts of .ci, with the package's: each is read by its shell, can be run, and ends at errors."""
+"""The scripts of .ci and of the package: each is read by its shell, may be run, ends at errors."""
 
 import os
 import subprocess
