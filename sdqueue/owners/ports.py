@@ -1,14 +1,17 @@
 """Who uses a lane by listening on a port: a model server, say, whose program has many names.
 
 /proc/net/tcp tells of everybody's listeners, with the user and the number of the socket; which
-process has it is found among the descriptors that may be looked at.
+process has it is found among the descriptors that may be looked at. Of others' the kernel tells the
+control group; where one process is in it, it is that.
 """
 
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
+from sdqueue import cgroup
 from sdqueue.core.lane import Lane
+from sdqueue.owners import sockdiag
 from sdqueue.owners.box import Box
 from sdqueue.owners.sighting import Report, Sighting
 
@@ -48,12 +51,27 @@ def look(box: Box, lane: Lane) -> Report:
     if not listeners:
         return Report()
     held = _holders(box, {listener.inode for listener in listeners})
-    return Report(tuple(_sighting(each, held.get(each.inode, 0)) for each in set(listeners)))
+    return Report(tuple(_sighting(box, each, held.get(each.inode, 0)) for each in set(listeners)))
 
 
-def _sighting(listener: Listener, pid: int) -> Sighting:
-    whose = "" if pid else f", a process of uid {listener.uid}"
-    return Sighting(pid, "port", f"listens on port {listener.port}{whose}", is_named=True)
+def _sighting(box: Box, listener: Listener, pid: int) -> Sighting:
+    what = f"listens on port {listener.port}"
+    if not pid and box.is_this:
+        pid, unit = _by_group(listener)
+        what += f" in {unit}" if unit else ""
+    if not pid:
+        what += f", a process of uid {listener.uid}"
+    return Sighting(pid, "port", what, is_named=True)
+
+
+def _by_group(listener: Listener) -> tuple[int, str]:
+    """Find a listener's process where its control group has no other, and the unit's name by the
+    part of the path that root made."""
+    path, pids = "", list[int]()
+    with suppress(OSError):
+        path, pids = sockdiag.group_of(listener.inode)
+    unit = cgroup.place(path).trusted.unit if path else ""
+    return (pids[0] if len(pids) == 1 else 0), unit
 
 
 def _holders(box: Box, inodes: set[str]) -> dict[str, int]:

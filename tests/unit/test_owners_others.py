@@ -1,11 +1,13 @@
 """Users of a lane by port, lock and unit: texts of the kernel, and the real kernel's own."""
 
+import ctypes
 import fcntl
 import os
 import resource
 import socket
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 
 from sdqueue.core.lane import Lane
 from sdqueue.core.owner import Owner, Use
-from sdqueue.owners import locks, ports, units
+from sdqueue.owners import locks, ports, sockdiag, units
 from sdqueue.owners.sweep import LaneMemory, Sweep
 from sdqueue.owners.units import ActiveUnit
 from tests.harness.gpu_root import GpuRoot
@@ -68,6 +70,36 @@ def test_a_real_listener_is_found_by_its_port() -> None:
         server.listen()
         (owner,) = here(Lane("gpu", ports=(port,)))
         assert owner.pid == os.getpid()
+
+
+def test_the_kernel_tells_the_control_group_of_a_listener() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        assert str(os.fstat(server.fileno()).st_ino) not in sockdiag.listeners()
+        server.listen()
+        inode = str(os.fstat(server.fileno()).st_ino)
+        if inode not in sockdiag.listeners():
+            pytest.skip("this kernel knows no control groups of sockets")
+        path, pids = sockdiag.group_of(inode)
+    mine = Path("/proc/self/cgroup").read_text().splitlines()[-1]
+    assert mine == f"0::{path}"
+    assert os.getpid() in pids
+
+
+def test_a_listener_that_may_not_be_looked_at_is_found_all_the_same() -> None:
+    def look(port: int) -> tuple[Owner, ...]:
+        ctypes.CDLL(None).setfsuid(65534)  # of this thread alone; root's privilege goes with it
+        return here(Lane("gpu", ports=(port,)))
+
+    if os.geteuid():
+        pytest.skip("only root can become somebody else for a while")
+    with socket.socket() as server, ThreadPoolExecutor(1) as thread:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        (owner,) = thread.submit(look, server.getsockname()[1]).result()
+    assert owner.counts
+    assert owner.pid in (0, os.getpid())
+    assert "listens on port" in owner.seen[0] + owner.note
 
 
 # Locks -------------------------------------------------------------------------------------------
