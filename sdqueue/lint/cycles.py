@@ -9,6 +9,7 @@ from sdqueue.boot.draws import Outlook
 from sdqueue.lint.finding import Edge, Finding, Fix, Lost, Severity
 from sdqueue.lint.knot import Cut, Knot, Untied
 from sdqueue.lint.lines import named
+from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Box, Situation
 
 NOT_EXACT = "the set of lines is small, but there may be a smaller one"
@@ -40,11 +41,11 @@ def fresh(
 def finding(
     knot: Knot,
     situation: Situation,
+    rule: Rule,
     *,
-    rule: str,
-    severity: Severity,
     unit: str,
     message: str,
+    severity: Severity | None = None,
     lost: tuple[Lost, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> Finding:
@@ -56,7 +57,18 @@ def finding(
     fixes = fixes or tuple(_freeing(knot, situation))
     more = () if untied.exact else (NOT_EXACT,)
     more = more if fixes else (NO_CUT,)
-    return Finding(rule, severity, unit, file, line, message, edges, lost, fixes, (*notes, *more))
+    return Finding(
+        rule.name,
+        severity or rule.severity,
+        unit,
+        file,
+        line,
+        message,
+        edges,
+        lost,
+        fixes,
+        (*notes, *more),
+    )
 
 
 def _from(unit: str, edges: tuple[Edge, ...]) -> tuple[Edge, ...]:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from sdqueue.lint.finding import Finding, Severity
+from sdqueue.lint.finding import Finding, Fix, Severity
 from sdqueue.lint.situation import Situation
+from sdqueue.unitfile.unit import Place
 
 Check = Callable[[Situation], Iterator[Finding]]
 
@@ -24,6 +25,20 @@ class Rule:
     instead: str
     source: str
     check: Check
+
+    def at(
+        self,
+        place: Place,
+        unit: str,
+        message: str,
+        *,
+        fix: str = "",
+        severity: Severity | None = None,
+    ) -> Finding:
+        """Say what is wrong with a unit at one place, and what to do there."""
+        fixes = (Fix(place.file, place.line, fix),) if fix else ()
+        how_bad = severity or self.severity
+        return Finding(self.name, how_bad, unit, place.file, place.line, message, fixes=fixes)
 
 
 HEADINGS = (

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from re import Match, Pattern
 
 SUFFIX = ".job"
+UNIT_PREFIX = "sdqueue-"
 JOB_UNIT_PREFIX = "sdqueue-job-"
 JOB_UNIT_SUFFIX = ".service"
 LEASE_UNIT_PREFIX = "sdqueue-lease-"
 LANE_TARGET_PREFIX = "sdqueue-lane-"
-LANE_SLICE_PREFIX = "sdqueue-"
 UNIT_NAME_MAX = 255
 # NAME.job and NAME.json would fit a file system's 255 bytes longer than the unit's name does, so
 # the unit's name is the only limit that is ever met.
@@ -191,7 +191,7 @@ def unit_of_verdict(job: str) -> str:
 
 def slice_of_lane(lane: str) -> str:
     """Return the name of the lane's slice unit."""
-    return f"{LANE_SLICE_PREFIX}{lane}.slice"
+    return f"{UNIT_PREFIX}{lane}.slice"
 
 
 def sort_key(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import named
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import DEFAULT_TARGET, Situation
@@ -23,17 +23,11 @@ def check(situation: Situation) -> Iterator[Finding]:
         for _, ref in named(situation, unit, "After"):
             target = graph.id(ref.name)
             if target in late and target in pulled_in_by:
-                place = ref.place
-                yield Finding(
-                    RULE.name,
-                    RULE.severity,
-                    unit.name,
-                    place.file,
-                    place.line,
+                text = (
                     f"After={ref.name}, which starts {unit.name}: whatever {ref.name} wants and is "
-                    f"ordered after {unit.name} will be lost at boot",
-                    fixes=(Fix(place.file, place.line, f"remove After={ref.name}"),),
+                    f"ordered after {unit.name} will be lost at boot"
                 )
+                yield RULE.at(ref.place, unit.name, text, fix=f"remove After={ref.name}")
 
 
 RULE = Rule(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import named
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
@@ -22,16 +22,10 @@ def check(situation: Situation) -> Iterator[Finding]:
                 and target not in SOFT
                 and not situation.reached(target)
             ):
-                text = f"add Wants={ref.name} beside After={ref.name}"
-                yield Finding(
-                    RULE.name,
-                    RULE.severity,
-                    unit.name,
-                    ref.place.file,
-                    ref.place.line,
-                    f"After={ref.name} has no effect: nothing that boot starts pulls in {ref.name}",
-                    fixes=(Fix(ref.place.file, ref.place.line, text),),
-                )
+                fix = f"add Wants={ref.name} beside After={ref.name}"
+                why = f"nothing that boot starts pulls in {ref.name}"
+                text = f"After={ref.name} has no effect: {why}"
+                yield RULE.at(ref.place, unit.name, text, fix=fix)
 
 
 RULE = Rule(

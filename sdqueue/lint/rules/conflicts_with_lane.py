@@ -2,32 +2,23 @@
 
 from collections.abc import Iterator
 
-from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import named
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
-
-LANE = ("sdqueue-lane-", ".target")
-OWN = "sdqueue-"
+from sdqueue.words.names import LANE_TARGET_PREFIX, UNIT_PREFIX
 
 
 def check(situation: Situation) -> Iterator[Finding]:
     for unit in situation.units():
-        if unit.name.startswith(OWN):
+        if unit.name.startswith(UNIT_PREFIX):
             continue
         for _, ref in named(situation, unit, "Conflicts"):
-            if ref.name.startswith(LANE[0]) and ref.name.endswith(LANE[1]):
-                lane = ref.name.removeprefix(LANE[0]).removesuffix(LANE[1])
-                place = ref.place
-                yield Finding(
-                    RULE.name,
-                    RULE.severity,
-                    unit.name,
-                    place.file,
-                    place.line,
-                    f"starting {unit.name} stops whatever job runs in the lane {lane}",
-                    fixes=(Fix(place.file, place.line, f"use: sdqueue hold {lane} -- COMMAND"),),
-                )
+            if ref.name.startswith(LANE_TARGET_PREFIX) and ref.name.endswith(".target"):
+                lane = ref.name.removeprefix(LANE_TARGET_PREFIX).removesuffix(".target")
+                text = f"starting {unit.name} stops whatever job runs in the lane {lane}"
+                fix = f"use: sdqueue hold {lane} -- COMMAND"
+                yield RULE.at(ref.place, unit.name, text, fix=fix)
 
 
 RULE = Rule(

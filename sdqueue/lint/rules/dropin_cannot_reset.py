@@ -15,8 +15,7 @@ def check(situation: Situation) -> Iterator[Finding]:
         for setting in settings(situation, unit):
             text = _nothing_to_reset(unit, setting) or _install(unit, setting)
             if text:
-                place = setting.place
-                yield Finding(RULE.name, RULE.severity, unit.name, place.file, place.line, text)
+                yield RULE.at(setting.place, unit.name, text)
 
 
 def _nothing_to_reset(unit: Unit, setting: Setting) -> str:

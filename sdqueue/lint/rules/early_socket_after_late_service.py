@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import named
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
@@ -21,17 +21,11 @@ def check(situation: Situation) -> Iterator[Finding]:
             continue
         for _, ref in named(situation, unit, "After"):
             if _is_late(situation, situation.graph.id(ref.name)):
-                place = ref.place
-                yield Finding(
-                    RULE.name,
-                    RULE.severity,
-                    unit.name,
-                    place.file,
-                    place.line,
+                text = (
                     f"After={ref.name} closes an ordering cycle as soon as {ref.name} is started: "
-                    f"it comes after {MILESTONES[unit.type]}, and that comes after {unit.name}",
-                    fixes=(Fix(place.file, place.line, f"remove After={ref.name}"),),
+                    f"it comes after {MILESTONES[unit.type]}, and that comes after {unit.name}"
                 )
+                yield RULE.at(ref.place, unit.name, text, fix=f"remove After={ref.name}")
 
 
 def _is_late(situation: Situation, name: str) -> bool:

@@ -16,8 +16,7 @@ def check(situation: Situation) -> Iterator[Finding]:
         yield finding(
             knot,
             situation,
-            rule=RULE.name,
-            severity=RULE.severity,
+            RULE,
             unit=unit,
             message=f"the boot fails: {situation.box.target} requires all of this ordering cycle, "
             "so systemd may not break it",
@@ -27,7 +26,7 @@ def check(situation: Situation) -> Iterator[Finding]:
             yield finding(
                 knot,
                 situation,
-                rule=RULE.name,
+                RULE,
                 severity="error",
                 unit=unit,
                 message=f"systemctl start {unit} fails: it requires all of this ordering cycle",

@@ -19,8 +19,7 @@ def check(situation: Situation) -> Iterator[Finding]:
         yield finding(
             knot,
             situation,
-            rule=RULE.name,
-            severity=RULE.severity,
+            RULE,
             unit=next(iter(new or cycle)),
             message=_message(missing),
         )

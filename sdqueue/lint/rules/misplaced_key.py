@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from sdqueue.lint.finding import Finding, Fix, Severity
+from sdqueue.lint.finding import Finding, Severity
 from sdqueue.lint.lines import settings
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
@@ -18,16 +18,7 @@ def check(situation: Situation) -> Iterator[Finding]:
             said = _say(unit, setting, verdict)
             if said:
                 severity, text, fix = said
-                place = setting.place
-                yield Finding(
-                    RULE.name,
-                    severity,
-                    unit.name,
-                    place.file,
-                    place.line,
-                    text,
-                    fixes=(Fix(place.file, place.line, fix),) if fix else (),
-                )
+                yield RULE.at(setting.place, unit.name, text, fix=fix, severity=severity)
 
 
 def _say(unit: Unit, setting: Setting, found: Judgement) -> tuple[Severity, str, str] | None:

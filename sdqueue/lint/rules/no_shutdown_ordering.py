@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
 from sdqueue.lint.targets import ON_EVENT
-from sdqueue.unitfile.unit import Setting, Unit
+from sdqueue.unitfile.unit import Unit
 
 SHUTDOWN = "shutdown.target"
 ENDING = frozenset(
@@ -31,7 +31,8 @@ def check(situation: Situation) -> Iterator[Finding]:
             if not situation.graph.has(unit.name, kind, SHUTDOWN)
         ]
         if missing:
-            yield _finding(unit, setting, missing)
+            fix = f"add {' and '.join(missing)}"
+            yield RULE.at(setting.place, unit.name, _message(unit.name, missing), fix=fix)
 
 
 def _stays(unit: Unit) -> bool:
@@ -55,12 +56,9 @@ def _of_the_end(situation: Situation, unit: str) -> bool:
     return bool(for_end) or any(other in ENDING for other in near(unit, "Before"))
 
 
-def _finding(unit: Unit, setting: Setting, missing: list[str]) -> Finding:
-    place = setting.place
-    what = "is not stopped" if len(missing) == 2 or "Conflicts" in missing[0] else "is stopped late"
-    text = f"{unit.name} {what} at shutdown: DefaultDependencies=no without {' and '.join(missing)}"
-    fix = Fix(place.file, place.line, f"add {' and '.join(missing)}")
-    return Finding(RULE.name, RULE.severity, unit.name, place.file, place.line, text, fixes=(fix,))
+def _message(unit: str, missing: list[str]) -> str:
+    what = "is not stopped" if f"Conflicts={SHUTDOWN}" in missing else "is stopped late"
+    return f"{unit} {what} at shutdown: DefaultDependencies=no without {' and '.join(missing)}"
 
 
 RULE = Rule(

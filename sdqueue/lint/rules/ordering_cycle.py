@@ -21,8 +21,7 @@ def check(situation: Situation) -> Iterator[Finding]:
         yield finding(
             knot,
             situation,
-            rule=RULE.name,
-            severity=RULE.severity,
+            RULE,
             unit=unit,
             message=_message(unit, share),
             lost=lost,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import named
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
@@ -21,16 +21,8 @@ def check(situation: Situation) -> Iterator[Finding]:
                 continue
             loaded = situation.graph.node(other).load_state == "loaded"
             if loaded and not _ordered(situation, unit.name, other):
-                place = ref.place
-                yield Finding(
-                    RULE.name,
-                    RULE.severity,
-                    unit.name,
-                    place.file,
-                    place.line,
-                    f"{key}={ref.name} without After={ref.name}: both are started at once",
-                    fixes=(Fix(place.file, place.line, f"add After={ref.name}"),),
-                )
+                text = f"{key}={ref.name} without After={ref.name}: both are started at once"
+                yield RULE.at(ref.place, unit.name, text, fix=f"add After={ref.name}")
 
 
 def _ordered(situation: Situation, unit: str, other: str) -> bool:

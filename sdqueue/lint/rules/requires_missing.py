@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from sdqueue.boot.pull import FAILS_AGAIN_SINCE
-from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import named
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
@@ -25,16 +25,10 @@ def check(situation: Situation) -> Iterator[Finding]:
             if state != "loaded":
                 fix = f"install or unmask {ref.name}, or write Wants={ref.name}"
                 booted = situation.reached(unit.name)
-                yield Finding(
-                    RULE.name,
-                    RULE.severity if booted else "warning",
-                    unit.name,
-                    ref.place.file,
-                    ref.place.line,
-                    f"{_fate(unit.name, situation.version, booted=booted)}: "
-                    f"{key}={ref.name} {SAYS[state]}",
-                    fixes=(Fix(ref.place.file, ref.place.line, fix),),
-                )
+                fate = _fate(unit.name, situation.version, booted=booted)
+                text = f"{fate}: {key}={ref.name} {SAYS[state]}"
+                severity = RULE.severity if booted else "warning"
+                yield RULE.at(ref.place, unit.name, text, fix=fix, severity=severity)
 
 
 def _fate(unit: str, version: int, *, booted: bool) -> str:

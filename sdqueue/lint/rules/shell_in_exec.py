@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import settings
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
@@ -22,17 +22,10 @@ def check(situation: Situation) -> Iterator[Finding]:
                 continue
             wrong = _shell_syntax(setting.value)
             if wrong:
-                place = setting.place
+                what = f"{wrong} is an argument like any other"
+                text = f"{setting.key}= is not read by a shell; {what}"
                 fix = "run it through a shell: /bin/sh -c '…'"
-                yield Finding(
-                    RULE.name,
-                    RULE.severity,
-                    unit.name,
-                    place.file,
-                    place.line,
-                    f"{setting.key}= is not read by a shell; {wrong} is an argument like any other",
-                    fixes=(Fix(place.file, place.line, fix),),
-                )
+                yield RULE.at(setting.place, unit.name, text, fix=fix)
 
 
 def _shell_syntax(value: str) -> str:

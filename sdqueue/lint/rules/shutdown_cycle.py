@@ -21,8 +21,7 @@ def check(situation: Situation) -> Iterator[Finding]:
         yield finding(
             knot,
             situation,
-            rule=RULE.name,
-            severity=RULE.severity,
+            RULE,
             unit=unit,
             message=f"{unit} may not be stopped in order at shutdown",
             lost=lost,

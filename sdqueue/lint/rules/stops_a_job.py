@@ -6,10 +6,9 @@ from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import named, settings
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
-from sdqueue.unitfile.unit import Place, Unit
+from sdqueue.unitfile.unit import Unit
+from sdqueue.words.names import JOB_UNIT_PREFIX, LANE_TARGET_PREFIX, UNIT_PREFIX
 
-OWN = "sdqueue-"
-JOB = "sdqueue-job-"
 STOPPING = ("Conflicts", "PropagatesStopTo")
 TOUCHY = frozenset(
     (
@@ -28,29 +27,25 @@ TOUCHY = frozenset(
 
 def check(situation: Situation) -> Iterator[Finding]:
     for unit in situation.units():
-        if unit.name.startswith(OWN):
+        if unit.name.startswith(UNIT_PREFIX):
             yield from _touched(situation, unit)
             continue
         for key, ref in named(situation, unit, *STOPPING):
-            lane = ref.name.startswith("sdqueue-lane-") and key == "Conflicts"
-            if ref.name.startswith(OWN) and not lane:
+            lane = ref.name.startswith(LANE_TARGET_PREFIX) and key == "Conflicts"
+            if ref.name.startswith(UNIT_PREFIX) and not lane:
                 how = "starting" if key == "Conflicts" else "stopping"
-                yield _finding(unit, ref.place, f"{how} {unit.name} stops {ref.name}")
+                yield RULE.at(ref.place, unit.name, f"{how} {unit.name} stops {ref.name}")
 
 
 def _touched(situation: Situation, unit: Unit) -> Iterator[Finding]:
     """Drop-ins that change what the queue relies on in its own units."""
-    if not unit.name.startswith((JOB, "sdqueue-lane-")):
+    if not unit.name.startswith((JOB_UNIT_PREFIX, LANE_TARGET_PREFIX)):
         return
     for setting in settings(situation, unit):
         if setting.place.file in unit.dropin_files and (setting.section, setting.key) in TOUCHY:
-            what = "jobs" if unit.name.startswith(JOB) else "lanes"
+            what = "jobs" if unit.name.startswith(JOB_UNIT_PREFIX) else "lanes"
             text = f"the queue's guarantees rest on {setting.key}= of its {what} as it sets it"
-            yield _finding(unit, setting.place, text)
-
-
-def _finding(unit: Unit, place: Place, text: str) -> Finding:
-    return Finding(RULE.name, RULE.severity, unit.name, place.file, place.line, text)
+            yield RULE.at(setting.place, unit.name, text)
 
 
 RULE = Rule(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import named
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
@@ -13,16 +13,9 @@ def check(situation: Situation) -> Iterator[Finding]:
         triggered = set(situation.graph.neighbours(timer.name, "Triggers"))
         for key, ref in named(situation, timer, "Requires", "Wants", "BindsTo", "Upholds"):
             if situation.graph.id(ref.name) in triggered:
-                place = ref.place
-                yield Finding(
-                    RULE.name,
-                    RULE.severity,
-                    timer.name,
-                    place.file,
-                    place.line,
-                    f"{key}={ref.name} starts {ref.name} whenever the timer is started, so at boot",
-                    fixes=(Fix(place.file, place.line, f"remove {key}={ref.name}"),),
-                )
+                when = "whenever the timer is started, so at boot"
+                text = f"{key}={ref.name} starts {ref.name} {when}"
+                yield RULE.at(ref.place, timer.name, text, fix=f"remove {key}={ref.name}")
 
 
 RULE = Rule(

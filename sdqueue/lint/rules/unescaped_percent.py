@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sdqueue.lint.finding import Finding, Fix
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import settings
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
@@ -25,16 +25,8 @@ def check(situation: Situation) -> Iterator[Finding]:
                 continue
             wrong = _wrong(setting.value)
             if wrong and (setting.section, setting.key) in directives():
-                place = setting.place
-                yield Finding(
-                    RULE.name,
-                    RULE.severity,
-                    unit.name,
-                    place.file,
-                    place.line,
-                    f"{setting.key}=: {wrong}",
-                    fixes=(Fix(place.file, place.line, "write %% for a per cent sign"),),
-                )
+                fix = "write %% for a per cent sign"
+                yield RULE.at(setting.place, unit.name, f"{setting.key}=: {wrong}", fix=fix)
 
 
 def _wrong(value: str) -> str:

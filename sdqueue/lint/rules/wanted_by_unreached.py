@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from sdqueue.lint.finding import Finding, Fix, Severity
+from sdqueue.lint.finding import Finding
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
 from sdqueue.lint.targets import is_of_boot
@@ -24,7 +24,7 @@ def check(situation: Situation) -> Iterator[Finding]:
                     continue
                 if situation.version < since:
                     text = f"{key}= is known from systemd {since} on and does nothing here"
-                    yield _finding(unit, place, text, "warning")
+                    yield RULE.at(place, unit.name, text, severity="warning")
                 elif "%" not in name:
                     yield from _target(situation, unit, key, name, place)
 
@@ -39,21 +39,16 @@ def _target(
 ) -> Iterator[Finding]:
     if name not in situation.names and name.endswith(".target"):
         near = "default.target" if situation.user else _near(situation, name)
-        hint = f"write {key}={near}" if near else "name a target that exists"
-        fix = Fix(place.file, place.line, hint)
-        yield _finding(unit, place, f"{key}={name}: there is no such target", RULE.severity, fix)
+        fix = f"write {key}={near}" if near else "name a target that exists"
+        yield RULE.at(place, unit.name, f"{key}={name}: there is no such target", fix=fix)
     elif is_of_boot(name) and name not in ON_DEMAND and not situation.reached(name):
         text = f"{key}={name}: boot never reaches it, so {unit.name} will not be started"
-        yield _finding(unit, place, text, "warning")
+        yield RULE.at(place, unit.name, text, severity="warning")
 
 
 def _near(situation: Situation, name: str) -> str:
     targets = sorted(one for one in situation.names if one.endswith(".target"))
     return next(iter(get_close_matches(name, targets, 1)), "")
-
-
-def _finding(unit: Unit, place: Place, text: str, severity: Severity, *fixes: Fix) -> Finding:
-    return Finding(RULE.name, severity, unit.name, place.file, place.line, text, fixes=fixes)
 
 
 RULE = Rule(
