@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from sdqueue.bus.address import system_bus_address, user_bus_address
 from sdqueue.bus.connection import Bus
+from sdqueue.bus.wire import Variant
 from sdqueue.cli.exits import NO_CONTROLLER
 from sdqueue.cli.place import Place
 from sdqueue.core.view import JOB_KEYS, LANE_KEYS, OWNER_KEYS
@@ -22,6 +23,7 @@ NAME = "org.sdqueue1"
 PATH = "/org/sdqueue1"
 MANAGER = f"{NAME}.Manager"
 PROPERTIES = "org.freedesktop.DBus.Properties"
+ANSWER_SEC, FOR_EVER_SEC = 25.0, 1e9
 NAMES_PER_CALL = 500
 """Jobs asked for at once: the controller does nothing else while it answers."""
 TOO_OLD = "the controller that runs is older than this program and can't tell: sdqueue upgrade."
@@ -39,6 +41,10 @@ class NoController(SdqueueError):
     """Nobody answers for the queue on the bus: start the controller."""
 
     exit_status = NO_CONTROLLER
+
+
+class TooOld(SdqueueError):
+    """The controller does not know what it is asked for: ask for something else, or upgrade it."""
 
 
 class Client:
@@ -74,10 +80,8 @@ class Client:
         """
         try:
             return _rows(await self._call("ListAside"), JOB_KEYS)
-        except RemoteError as error:
-            if error.name == _UNKNOWN_METHOD:
-                return None
-            raise
+        except TooOld:
+            return None
 
     async def list_lanes(self) -> list[Row]:
         """Return the rows of all lanes."""
@@ -85,12 +89,7 @@ class Client:
 
     async def list_owners(self, lane: str = "") -> list[Row]:
         """Return who has or uses a lane now; of all lanes for no name."""
-        try:
-            return _rows(await self._call("ListOwners", "s", lane), OWNER_KEYS)
-        except RemoteError as error:
-            if error.name == _UNKNOWN_METHOD:
-                raise SdqueueError(TOO_OLD) from None
-            raise
+        return _rows(await self._call("ListOwners", "s", lane), OWNER_KEYS)
 
     async def plan(self) -> list[Row]:
         """Return all queued jobs in the order in which they would start."""
@@ -107,6 +106,33 @@ class Client:
     async def pause(self, lane: str, *, paused: bool) -> None:
         """Pause a lane, or let it go on."""
         await self._call("PauseLane", "sb", lane, paused)
+
+    async def acquire(self, lane: str, who: str, why: str, *, wait: bool) -> tuple[str, int]:
+        """Have a lease; return its object's path, and the descriptor that holds it, the caller's.
+
+        With `wait` it is waited for as long as this is not cancelled; else LaneBusy.
+        """
+        options = {"wait": Variant("b", wait)}
+        try:
+            path, descriptor = await self._bus.call(
+                NAME,
+                PATH,
+                MANAGER,
+                "AcquireLease",
+                "sssa{sv}",
+                *(lane, who, why, options),
+                timeout_sec=FOR_EVER_SEC if wait else ANSWER_SEC,
+                reply_fds=True,
+            )
+        except RemoteError as error:
+            raise _understood(error, self._place) from None
+        if not isinstance(descriptor, int):
+            raise SdqueueError("the controller gave no descriptor with the lease.")
+        return str(path), descriptor
+
+    async def adopt(self, lane: str, what: str, name: str) -> str:
+        """Make a unit or a process the lane's occupant; return the path of the lease's object."""
+        return str(await self._call("AdoptOwner", "sss", lane, what, name))
 
     async def properties(self) -> Row:
         """Return the manager's properties."""
@@ -125,6 +151,8 @@ def _understood(error: RemoteError, place: Place) -> SdqueueError:
     """Return the error as its own class, or NoController."""
     if error.name in _NOBODY:
         return NoController(f"no controller is running; {place.start_hint()}.")
+    if error.name == _UNKNOWN_METHOD:
+        return TooOld(TOO_OLD)
     kind = ERRORS.get(error.name)
     return kind(error.text) if kind else error
 

@@ -8,6 +8,7 @@ the spool, the configuration and the unit directories. So all shells complete th
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from sdqueue.cli.options import Arguments, Option, Parser, parser_for
@@ -270,6 +271,7 @@ WORDS: dict[str, Callable[[Place], Iterator[Candidate]]] = {
     "ended": lambda place: _jobs(place, ["failed", "parked", "done", "queued"]),
     "movable": lambda place: _jobs(place, ["queued", "parked", "failed", "done"]),
     "lanes": _lanes,
+    "adoptable": lambda place: chain(_lanes(place), _units(place)),
     "units": _units,
     "files": _files,
     "states": lambda _place: map(Candidate, DIRECTORY_OF),

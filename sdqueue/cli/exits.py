@@ -8,7 +8,10 @@ NO_JOB = 4
 NOT_DONE = 4
 CANNOT_TELL = 4
 SET_ASIDE = 5
+NOT_HAD = 5
 TIMED_OUT = 124
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
 INTERRUPTED = 130
 READER_GONE = 141
 
@@ -21,9 +24,12 @@ EXIT_STATUS: dict[int, str] = {
     NO_CONTROLLER: "the controller must be asked, and none answers",
     NO_JOB: "there is no such job; run: the command ended with 0, but DONE_IF says it is not done; "
     "is-free: it can't be told",
-    SET_ASIDE: "wait and run: a job was canceled, set aside or removed",
+    SET_ASIDE: "wait and run: a job was canceled, set aside or removed; hold, adopt: the lane was "
+    "not had",
     TIMED_OUT: "wait: --timeout has passed; run: the job's TIMEOUT",
+    NOT_EXECUTABLE: "hold: the command can't be executed",
+    NOT_FOUND: "hold: there is no such command",
     INTERRUPTED: "Ctrl-C; the jobs run on",
     READER_GONE: "nobody read the output to its end",
 }
-"""`run` gives the status of the job's own command where there is one."""
+"""`run` and `hold` give the status of the command itself where there is one."""

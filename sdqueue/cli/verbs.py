@@ -114,6 +114,20 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(STEERING, "edit", "JOB…", "change jobs' files in an editor", words="jobs"),
     Verb(STEERING, "remove", "JOB…", "delete jobs", aliases=("rm",), words="movable"),
+    Verb(
+        STEERING,
+        "hold",
+        "LANE [OPTIONS…] -- COMMAND…",
+        "run a command by hand that has the lane",
+        words="lanes",
+    ),
+    Verb(
+        STEERING,
+        "adopt",
+        "LANE UNIT|PID",
+        "let what runs already have a lane until it ends",
+        words="adoptable",
+    ),
     Verb(STEERING, "pause", "LANE…", "start nothing new in a lane", words="lanes"),
     Verb(STEERING, "resume", "LANE…", "let a paused lane go on", words="lanes"),
     Verb(

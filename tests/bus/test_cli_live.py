@@ -50,6 +50,10 @@ class Live:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def json_of(self, *words: str) -> Any:
+        """Return what a call prints as JSON, whatever its exit status is."""
+        return json.loads(self(*words, "--json=short").stdout)
+
     def row(self, name: str) -> dict[str, Any]:
         """Return a job's row."""
         rows: list[dict[str, Any]] = self.json("list", name)

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sdqueue.cli import is_free, owners, status
+from sdqueue.cli import hold, is_free, owners, status
+from sdqueue.cli.options import parser_for
 from sdqueue.cli.rows import Row
+from sdqueue.cli.verbs import verb_named
 from sdqueue.core.verdict import LaneWord
 from sdqueue.core.view import LANE_KEYS, OWNER_KEYS
 from tests.harness.cli import Cli
@@ -125,3 +127,39 @@ def test_an_owner_is_shown_with_what_was_seen_and_who_it_is() -> None:
 def test_a_lane_in_status(known: Row, holder: str, next_: str, why: str) -> None:
     cells = status._lane_cells(lane_row(**known), 0.0)
     assert (cells["holder"], cells["next"], cells["why"]) == (holder, next_, why)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("gpu",), 2, "COMMAND is missing"),
+        (("gpu", "--json", "--", "true"), 2, "no JSON"),
+        (("gpu", "--yield=soon", "--", "true"), 2, "soon"),
+        (("gpu", "--wait-timeout=x", "--", "true"), 2, "x"),
+        (("gpu", "--", "no-such-program"), 127, "there is no program no-such-program"),
+        (("gpu", "--wait-timeout=0", "--", "true"), 5, "the controller can't be asked"),
+        (("gpu", "--", "true"), 5, "the controller can't be asked"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_hold_says_what_keeps_it_from_running(
+    cli: Cli, words: tuple[str, ...], status: int, said: str
+) -> None:
+    done = cli.here("hold", *words)
+    assert (done.status, done.out) == (status, "")
+    assert said in done.err
+
+
+def test_options_behind_the_command_are_the_commands() -> None:
+    parser = parser_for(verb_named("hold"))
+    hold.add_arguments(parser)
+    args = parser.parse_args(["gpu", "--yield=30s", "--", "engine", "--yield", "--json"])
+    assert (args.lane, args.yields) == ("gpu", "30s")
+    assert args.command == ["engine", "--yield", "--json"]
+    assert parser.parse_args(["gpu", "--yield", "--", "engine"]).yields == "0"
+    assert parser.parse_args(["gpu", "--", "engine"]).yields is None
+
+
+def test_adopt_asks_the_controller(cli: Cli) -> None:
+    assert cli.here("adopt", "gpu", "1").status == 3
+    assert cli.here("adopt", "gpu").status == 2
