@@ -21,10 +21,12 @@ and tells by itself `{"waiters": […]}` and `{"revoked": TEXT}`. `Engine` is th
 import asyncio
 import json
 import os
+import queue
 import random
 import signal
 import subprocess
 import sys
+import threading
 from types import TracebackType
 from typing import Any, Self
 
@@ -55,6 +57,10 @@ class Engine:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.heard: list[dict[str, Any]] = []
+        self._unread: list[dict[str, Any]] = []
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         self.pid = int(self.next("pid"))
 
     def __enter__(self) -> Self:
@@ -69,6 +75,7 @@ class Engine:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(LIMIT_SEC)
+        self._reader.join(LIMIT_SEC)
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe:
                 pipe.close()
@@ -80,15 +87,27 @@ class Engine:
         self.process.stdin.flush()
 
     def next(self, *keys: str) -> Any:
-        """Wait for the next line that has one of these keys, and return its value."""
-        assert self.process.stdout
-        for line in self.process.stdout:
+        """Wait for the next line that has one of these keys, and return its value.
+
+        Lines with other keys are kept for those who ask for them.
+        """
+        for told in self._unread:
+            if found := [key for key in keys if key in told]:
+                self._unread.remove(told)
+                return told[found[0]]
+        while line := self._lines.get(timeout=LIMIT_SEC):
             told = json.loads(line)
             self.heard.append(told)
-            for key in keys:
-                if key in told:
-                    return told[key]
+            if found := [key for key in keys if key in told]:
+                return told[found[0]]
+            self._unread.append(told)
         raise AssertionError(f"the engine is gone, and told no {keys}: {self.heard}")
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
 
     def acquire(self, lane: str, *, wait: bool = False) -> str:
         """Ask for a lease; return its path, or fail with the text of the refusal."""
