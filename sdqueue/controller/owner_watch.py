@@ -308,7 +308,9 @@ def _settles(watched: _Watched, found: Seen, now_sec: float) -> bool:
     if not found.gauges or any(_is_somebody(owner) for owner in found.owners):
         return False
     if not watched.settling_since_sec:
-        return any(_had_memory(owner) for owner in watched.seen.owners)
+        there = {owner.identity for owner in found.owners}
+        gone = [owner for owner in watched.seen.owners if owner.identity not in there]
+        return any(map(_had_memory, gone))
     if now_sec - watched.settling_since_sec >= SETTLE_SEC:
         return False
     return not judge.agree(watched.seen.gauges, found.gauges)

@@ -267,6 +267,18 @@ def test_g7_memory_that_never_comes_back_does_not_keep_jobs_for_ever(
     run_watched(main())
 
 
+def test_while_he_who_has_the_memory_is_there_nothing_settles(root: GpuRoot) -> None:
+    async def main() -> None:
+        async with watching(str(root.directory)) as seen:
+            await used(seen)
+            root.opens(17, 5, "/dev/dri/renderD128", amdgpu(1, vram=10 * MIB))
+            await seen.watch.look(GPU)
+            event = await seen.told.get()
+            assert (event.settling, event.owners[0].use) == (False, Use.HOLDER)
+
+    run_watched(main())
+
+
 def test_another_who_takes_over_ends_the_settling(root: GpuRoot) -> None:
     async def main() -> None:
         async with watching(str(root.directory)) as seen:
