@@ -32,6 +32,7 @@ from sdqueue.core.model import CODE_HELP, JobState
 from sdqueue.core.owner import STANDING_HELP, USE_HELP, Use
 from sdqueue.core.results import EXEC_STATUS
 from sdqueue.core.spec import DEFAULT_LANES
+from sdqueue.core.unit import RELIED_ON
 from sdqueue.core.verdict import LANE_WORD_HELP
 from sdqueue.core.view import JOB_KEYS, LANE_KEYS, OWNER_KEYS
 from sdqueue.jobfile import parse
@@ -183,6 +184,13 @@ def test_the_examples_of_submitting_work(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [*said, "012-cpu-convert", "013-cpu-convert"]
 
 
+def test_the_example_of_a_unit_is_the_one_that_is_tested() -> None:
+    (text,) = (each for each in MANUAL.examples["EXAMPLES"] if each.startswith("[Service]"))
+    lines = (ROOT / "units/examples/llm-engine@.service").read_text().splitlines()
+    service = lines[lines.index("[Service]") :]
+    assert text.splitlines() == [line for line in service if not line.startswith("#")]
+
+
 # The files --------------------------------------------------------------------------------------
 
 
@@ -198,6 +206,12 @@ def test_every_variable_that_a_job_is_given() -> None:
         "STATE_DIRECTORY", "SDQUEUE_JOB", "SDQUEUE_LANE", "SDQUEUE_ATTEMPT", "SDQUEUE_RUN",
     }  # fmt: skip
     assert set(JOB.tags["WHAT IS RUN", "Environment"]) == given
+
+
+def test_what_a_dropin_must_leave_alone() -> None:
+    text = JOB.text["DROP-INS FOR ADMINISTRATORS", ""]
+    named = re.findall(r"(\w+)=", text.partition("belong")[0].partition("that apply.")[2])
+    assert set(named) == {key for _, key in RELIED_ON}
 
 
 @pytest.mark.parametrize("text", [*chain(*JOB.examples.values())])

@@ -32,6 +32,13 @@ def test_lint_has_nothing_to_say_about_them(side: str, base: str) -> None:
     assert judge(world.situation) == []
 
 
+@pytest.mark.parametrize("base", BASES)
+def test_lint_has_nothing_to_say_about_the_examples(base: str) -> None:
+    world = look(Wish(paths=(str(UNITS / "examples"),), base=base, user=True))
+    assert (world.looked, world.problems) == (True, ())
+    assert judge(world.situation) == []
+
+
 @pytest.mark.parametrize("side", ["system", "user"])
 def test_the_controller_is_ordered_after_nothing_and_touches_no_job(side: str) -> None:
     unit = settings(side)
