@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from sdqueue.core.owner import Owner, Use
+from sdqueue.owners.clients import BY
 from sdqueue.owners.sighting import GIB, MIB, Engine, Gauge, Sighting
 
 RESIDENT_BYTES = 512 * MIB
@@ -97,6 +98,25 @@ def use_of(evidence: Evidence) -> Use:
 def needs_second(sighting: Sighting) -> bool:
     """Say whether one sample leaves open what he does: only counters could say that he works."""
     return bool(sighting.engines) and use_of(Evidence(sighting)) is Use.HOLDER
+
+
+def is_quiet_since(before: Sighting | None, now: Sighting) -> bool:
+    """Say whether one sample does because of an earlier one: all the work since, had it been in the
+    last second, would not be enough.
+
+    Engines of clients are told apart by the client's number, which no other one gets.
+    """
+    if before is None or now.by != BY:
+        return False
+    return all(
+        name in before.engines and 0 <= engine.busy - before.engines[name].busy <= _idle_ns(engine)
+        for name, engine in now.engines.items()
+    )
+
+
+def _idle_ns(engine: Engine) -> int:
+    """Say how much may be done in a second and is no work; of cycles it is not known."""
+    return 0 if engine.total else int(ACTIVE_SHARE * 1e9 * engine.capacity) - 1
 
 
 def strongest(uses: Iterable[Use]) -> Use:

@@ -38,11 +38,13 @@ class LaneMemory:
     """What is known of a lane from one sweep to the next.
 
     `unexplained_bytes` is how much memory of the devices no kernel-wide source gave to anybody
-    when all descriptors were looked at last; None where they were not yet.
+    when all descriptors were looked at last; None where they were not yet. `samples` are the last
+    sightings that had counters.
     """
 
     scanned: Remembered = field(default_factory=Remembered)
     unexplained_bytes: int | None = None
+    samples: dict[tuple[object, ...], Sighting] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Sweep:
         self._later: dict[tuple[object, ...], Sighting] = {}
         self._at = 0.0
         self._elapsed_sec = 0.0
+        self._undecided: frozenset[int] = frozenset()
 
     def first(self, *, is_full: bool = False) -> bool:
         """Ask all detectors; say whether a second sample is needed to tell.
@@ -89,12 +92,13 @@ class Sweep:
         for detector in DETECTORS:
             if detector.applies(self._lane):
                 self._reports[detector.name] = self._ask_first(detector, is_full=is_full)
-        return bool(self._undecided())
+        self._undecided = self._decide()
+        return bool(self._undecided)
 
     def again(self) -> None:
         """Take the second sample, of those that the first one left undecided."""
         self._elapsed_sec = time.monotonic() - self._at
-        only, self._box = self._undecided(), Box(self._root)
+        only, self._box = self._undecided, Box(self._root)
         found: list[Sighting] = []
         for detector in DETECTORS:
             if detector.has_counters and detector.applies(self._lane):
@@ -180,9 +184,16 @@ class Sweep:
     def _sightings(self) -> list[Sighting]:
         return [seen for report in self._reports.values() for seen in report.sightings]
 
-    def _undecided(self) -> frozenset[int]:
-        found = judge.together(self._sightings()).values()
-        return frozenset(seen.pid for seen in found if judge.needs_second(seen))
+    def _decide(self) -> frozenset[int]:
+        """Say of whom a second sample is needed: of whom not even an earlier one says enough."""
+        before, self._memory.samples = self._memory.samples, {}
+        open_yet = set()
+        for key, seen in judge.together(self._sightings()).items():
+            if judge.needs_second(seen):
+                self._memory.samples[key] = seen
+                if not judge.is_quiet_since(before.get(key), seen):
+                    open_yet.add(seen.pid)
+        return frozenset(open_yet)
 
     def _use(self, key: tuple[object, ...], seen: Sighting) -> Use:
         return judge.use_of(Evidence(seen, self._later.get(key), self._elapsed_sec))

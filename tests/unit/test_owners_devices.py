@@ -70,6 +70,23 @@ def test_engine_time_that_moves_between_two_samples_is_work(root: GpuRoot) -> No
     assert sweep.seen().owners[0].use is Use.ACTIVE
 
 
+def test_a_desktop_that_was_looked_at_before_and_did_nothing_costs_no_second_sample(
+    root: GpuRoot,
+) -> None:
+    def first(client: int, gfx_ns: int) -> bool:
+        root.opens(17, 5, RENDER, amdgpu(client, gfx_ns=gfx_ns, vram=MIB))
+        return root.sweep().first()
+
+    root.process(17, "gnome-shell")
+    assert first(9, 1000), "nothing was known of it"
+    assert not first(9, 1000)
+    assert not first(9, 1000 + 19_000_000), "less than 2 % of a second"
+    assert first(9, 40_000_000_000), "it may have been at work just now"
+    assert not first(9, 40_000_000_000)
+    assert first(9, 1), "a counter that goes down tells nothing"
+    assert first(10, 1), "another client"
+
+
 def test_memory_alone_needs_no_second_sample(root: GpuRoot) -> None:
     root.process(17)
     root.opens(17, 5, RENDER, amdgpu(9, gfx_ns=1000, vram=4 * GIB))
