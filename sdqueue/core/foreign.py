@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Log
-from sdqueue.core.lease import Lease
+from sdqueue.core.lease import Lease, Parked
 from sdqueue.core.model import Code, Episode, LaneState, QueueState, Reason
-from sdqueue.core.owner import Identity, Owner, Standing, Use
+from sdqueue.core.owner import Owner, Standing, Use
 
 HOLDING = frozenset({Code.STARTING, Code.TROUBLE, Code.CHECKING})
 """Reasons of a lane that say nothing about whether the wait is over."""
@@ -26,13 +26,18 @@ def owners_seen(state: QueueState, event: ev.OwnersSeen, now_sec: float) -> list
     if lane:
         lane.users, lane.is_settling = event.owners, event.settling
         lane.looked_sec, lane.is_looking = now_sec, False
-        lane.parked = {who: size for who, size in lane.parked.items() if _is_idle(lane, who)}
+        lane.parked = [parked for parked in lane.parked if _is_idle(lane, parked)]
     return []
 
 
-def _is_idle(lane: LaneState, who: Identity) -> bool:
+def _is_idle(lane: LaneState, parked: Parked) -> bool:
     """Say whether somebody who has parked memory is there, and has not worked again."""
-    return any(owner.identity == who and owner.use is not Use.ACTIVE for owner in lane.users)
+    uses = {owner.use for owner in _all_of(lane, parked)}
+    return bool(uses) and Use.ACTIVE not in uses
+
+
+def _all_of(lane: LaneState, parked: Parked) -> list[Owner]:
+    return [owner for owner in lane.users if is_holder(parked.lease, owner)]
 
 
 LOOK_SECONDS = 0.2
@@ -67,11 +72,17 @@ def who_counts(lane: LaneState) -> Owner | None:
 
 def is_let_be(lane: LaneState, owner: Owner) -> bool:
     """Say whether a user has the lane by right: by a lease, or with memory that it said it keeps
-    when it let go, for as long as it does not work and has no more than that."""
+    when it let go, for as long as it does not work and has no more than that.
+
+    Who lets go need not be who has the memory: a model server's router speaks for its child.
+    """
     if any(is_holder(lease, owner) for lease in lane.leases.values()):
         return True
-    parked_bytes = lane.parked.get(owner.identity, -1)
-    return owner.use is Use.RESIDENT and owner.memory_bytes <= parked_bytes
+    return owner.use is Use.RESIDENT and any(
+        is_holder(parked.lease, owner)
+        and sum(each.memory_bytes for each in _all_of(lane, parked)) <= parked.memory_bytes
+        for parked in lane.parked
+    )
 
 
 def is_holder(lease: Lease, owner: Owner) -> bool:

@@ -75,6 +75,14 @@ class Lease:
         return f"{self.who}, pid {self.pid}{why}"
 
 
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """Memory on the device that the holder of a lease said it keeps when it let go."""
+
+    lease: Lease
+    memory_bytes: int
+
+
 LEASE_KEYS: dict[str, str] = {
     "id": "names the lease; its object is /org/sdqueue1/lease/ID",
     "lane": "the lane",

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 from sdqueue.core import events as ev
 from sdqueue.core.actions import Action, Deny, Grant, Log
-from sdqueue.core.lease import Lease, LeaseRequest
+from sdqueue.core.foreign import is_holder
+from sdqueue.core.lease import Lease, LeaseRequest, Parked
 from sdqueue.core.model import Code, LaneState, QueueState, Reason
 from sdqueue.core.placing import refuse
 from sdqueue.core.plan import Plan
@@ -28,7 +29,6 @@ def lease_asked(state: QueueState, event: ev.LeaseAsked, _now_sec: float) -> lis
     lane = state.lanes.get(event.lease.lane)
     if lane is None or event.lease.lane not in state.config.lanes:
         return [_deny_unknown(event.lease)]
-    lane.parked.pop(event.lease.identity, None)
     behind = list(lane.line) if event.wait else []
     lane.requests.append(LeaseRequest(event.lease, event.wait, behind))
     return []
@@ -85,7 +85,8 @@ def lease_parked(state: QueueState, event: ev.LeaseParked, _now_sec: float) -> l
     found = _held(state, event.unit)
     if found:
         lane, lease = found
-        lane.parked[lease.identity] = event.memory_bytes
+        lane.parked = [parked for parked in lane.parked if parked.lease.id != lease.id]
+        lane.parked.append(Parked(lease, event.memory_bytes))
     return []
 
 
@@ -115,8 +116,9 @@ def lease_ended(lane: LaneState, unit: str, *, revoked: bool = False) -> list[Ac
         return []
     lane.lent.discard(unit)
     how: dict[str, object] = {"revoked": True} if revoked else {}
-    if parked_bytes := lane.parked.get(lease.identity):
-        how["parked_bytes"] = parked_bytes
+    for parked in lane.parked:
+        if parked.lease.id == lease.id:
+            how["parked_bytes"] = parked.memory_bytes
     return [Log("lease-end", "-", {**_fields(lease), **how})]
 
 
@@ -143,8 +145,9 @@ def advance(state: QueueState) -> None:
 
 
 def grant(state: QueueState, action: Grant) -> None:
-    """Give a request its slot: from here its unit holds it."""
-    lane = state.lanes[action.lease.lane]
+    """Give a request its slot: from here its unit holds it. What its holder had parked it uses."""
+    lane, owner = state.lanes[action.lease.lane], action.lease.owner
+    lane.parked = [parked for parked in lane.parked if not is_holder(parked.lease, owner)]
     lane.requests = [each for each in lane.requests if each.lease is not action.lease]
     lane.leases[action.lease.backing_unit] = action.lease
     lane.occupants[action.lease.backing_unit] = ""

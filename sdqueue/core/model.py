@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sdqueue.core.lease import Lease, LeaseRequest
+from sdqueue.core.lease import Lease, LeaseRequest, Parked
 from sdqueue.core.line import Line, Rank
-from sdqueue.core.owner import Identity, Owner
+from sdqueue.core.owner import Owner
 from sdqueue.core.results import Outcome, RunEnd
 from sdqueue.core.spec import Config, JobSpec, Lane
 from sdqueue.core.verdict import UNJUDGED, Verdict
@@ -250,7 +250,7 @@ class LaneState:
     requests: list[LeaseRequest] = field(default_factory=list)
     waiters: tuple[tuple[str, str], ...] = ()
     told: tuple[str, ...] = ()
-    parked: dict[Identity, int] = field(default_factory=dict)
+    parked: list[Parked] = field(default_factory=list)
     verdict: Verdict = UNJUDGED
 
 

@@ -365,7 +365,37 @@ def test_who_takes_the_lane_again_has_parked_nothing() -> None:
     queue.let_go("gpu")
     queue.tell(ev.OwnersSeen("gpu", ()))
     queue.lend("gpu")
-    assert queue.state.lanes["gpu"].parked == {}
+    assert queue.state.lanes["gpu"].parked == []
+
+
+def test_who_asks_for_the_lane_and_is_refused_has_parked_what_it_had() -> None:
+    queue = watched()
+    queue.tell(ev.LeaseParked("sdqueue-lease-gpu-engine.service", 600 << 20))
+    queue.let_go("gpu")
+    assert denied(queue.ask("gpu")) == [("engine", Code.EARLIER_JOB)]
+    idle = replace(LLAMA, use=Use.RESIDENT, memory_bytes=600 << 20)
+    assert started(queue.tell(ev.OwnersSeen("gpu", (idle,)))) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "use", "starts"),
+    [
+        ((600,), Use.RESIDENT, True),
+        ((400, 200), Use.RESIDENT, True),
+        ((400, 201), Use.RESIDENT, False),
+        ((600,), Use.ACTIVE, False),
+    ],
+)
+def test_a_router_that_lets_go_says_what_its_children_keep(
+    sizes: tuple[int, ...], use: Use, starts: bool
+) -> None:
+    queue = watched()
+    (lease,) = queue.state.lanes["gpu"].leases.values()
+    router = replace(lease, unit=LLAMA.unit, uid=1000)
+    queue.tell(ev.LeaseSeen(router), ev.LeaseParked(router.backing_unit, 600 << 20))
+    queue.let_go("gpu")
+    children = [replace(LLAMA, pid=100 + size, use=use, memory_bytes=size << 20) for size in sizes]
+    assert bool(started(queue.tell(ev.OwnersSeen("gpu", tuple(children))))) is starts
 
 
 def test_the_holder_of_a_lease_is_no_stranger_in_a_lane_of_more_slots() -> None:
