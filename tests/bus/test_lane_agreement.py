@@ -24,8 +24,9 @@ from tests.harness.manager import PrivateManager
 from tests.harness.waiting import eventually
 
 SEED = 20261129
-STEPS = 30
+STEPS = 40
 LANES = ("gpu", "net")
+PIPES: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 STATUS_OF = {"free": 0, "unknown": 4}
 
 
@@ -129,12 +130,20 @@ def check_owners(row: dict[str, Any], owners: list[dict[str, Any]]) -> None:
     """See that who is told to use a lane is what its state says."""
     by_standing = {each["standing"]: each for each in owners if each["counts"]}
     units = {each["unit"] for each in owners if each["standing"] == "ours"}
-    assert units == set(row["occupants"]), (row, owners)
+    leases = {unit for unit in row["occupants"] if unit.startswith("sdqueue-lease-")}
+    assert units == set(row["occupants"]) - leases, (row, owners)
+    assert len(leases) == sum(each["standing"] == "leased" for each in owners), (row, owners)
+    assert len(row["holders"]) == len(row["occupants"])
+    assert not (row["waiters"] and not leases)
     if row["state"] == "free":
         assert by_standing == {}, (row, owners)
     if row["state"] == "running":
         assert row["holder"] in units
         assert row["since"] is None or row["since"] > 1.7e9
+    if row["state"] == "leased":
+        assert row["holder"] in leases
+        assert str(by_standing["leased"]["pid"]) in row["detail"]
+        assert row["since"] == by_standing["leased"]["since"]
     if row["state"] == "foreign" and row["holder"]:
         who = by_standing["foreign"]
         assert row["holder"] in (who["unit"], who["comm"])
@@ -150,6 +159,7 @@ def check_why(live: Live, row: dict[str, Any]) -> None:
         return
     codes = {
         "running": {"lane-taken"},
+        "leased": {"leased"},
         "paused": {"paused"},
         "foreign": {"foreign"},
         "unknown": {"starting", "trouble", "checking", "foreign"},
@@ -169,6 +179,7 @@ class Doings:
         self.draw = draw
         self.count = 0
         self.engine: subprocess.Popen[str] | None = None
+        self.holder: subprocess.Popen[str] | None = None
         self.program = next(live.manager.home.glob("engine-*"))
         self.all: tuple[Callable[[], object], ...] = (
             self.submit,
@@ -181,6 +192,8 @@ class Doings:
             self.resume,
             self.resume,
             self.stranger,
+            self.hold,
+            self.hold,
         )
 
     def submit(self, lane: str = "") -> None:
@@ -219,6 +232,26 @@ class Doings:
         comm = Path(f"/proc/{self.engine.pid}/comm")
         eventually(lambda: comm.read_text().startswith("engine-"), "its name")
 
+    def hold(self, lane: str = "") -> None:
+        """Have somebody hold a lane, if that can be had, or let go of it."""
+        if self.holder:
+            self.let_go()
+            return
+        words = ("hold", lane or self.draw.choice(LANES), "--wait-timeout=0", "--")
+        holder = self.live.popen(*words, "sh", "-c", "echo up; exec sleep 1000", **PIPES)
+        assert holder.stdout
+        self.holder = holder
+        if holder.stdout.readline() != "up\n":
+            assert holder.wait() == 5
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Have the holder go."""
+        if self.holder:
+            self.holder.kill()
+            self.holder.communicate()
+            self.holder = None
+
     def stop(self) -> None:
         """Have the stranger go."""
         if self.engine:
@@ -241,6 +274,10 @@ def test_whoever_is_asked_how_a_lane_is_gives_the_same_answer(live: Live) -> Non
     try:
         happens(doings.stranger, "gpu", "foreign")
         happens(doings.stranger, "gpu", "free")
+        happens(lambda: doings.hold("gpu"), "gpu", "leased")
+        happens(lambda: doings.submit("net"), "net", "wanted")
+        happens(doings.hold, "net", "running")
+        happens(doings.end, "net", "free")
         happens(lambda: doings.submit("gpu"), "gpu", "running")
         happens(lambda: doings.submit("net"), "net", "wanted")
         happens(lambda: live("pause", "net"), "net", "paused")
@@ -248,6 +285,7 @@ def test_whoever_is_asked_how_a_lane_is_gives_the_same_answer(live: Live) -> Non
             doings.draw.choice(doings.all)()
             check(live, ask_all(live))
     finally:
+        doings.let_go()
         doings.stop()
         live("resume", *LANES)
         live("cancel", "*")
