@@ -8,7 +8,13 @@ are escaped here.
 from collections.abc import Iterable, Mapping, Sequence
 
 from sdqueue.core.lane import Config, Lane
-from sdqueue.words.names import slice_of_lane, target_of_lane, unit_of_job
+from sdqueue.words.names import (
+    JOB_UNIT_PREFIX,
+    JOB_UNIT_SUFFIX,
+    slice_of_lane,
+    target_of_lane,
+    unit_of_job,
+)
 
 CONCURRENCY_SINCE = 258
 """The first systemd whose slices count their units."""
@@ -86,8 +92,8 @@ def generate_timers(
 
 def timer_of_job(name: str) -> str:
     """Return the name of the timer that submits the job."""
-    job = unit_of_job(name)
-    return f"sdqueue-submit-{job.removeprefix('sdqueue-job-').removesuffix('.service')}.timer"
+    job = unit_of_job(name).removeprefix(JOB_UNIT_PREFIX).removesuffix(JOB_UNIT_SUFFIX)
+    return f"sdqueue-submit-{job}.timer"
 
 
 def timer_links(texts: Mapping[str, str]) -> dict[str, str]:

@@ -18,14 +18,13 @@ from sdqueue.unitpath.generated import EMULATED
 from sdqueue.unitpath.prepare import Prepared, prepare
 from sdqueue.unitpath.prepare import Wish as Wanted
 from sdqueue.words import unitname
+from sdqueue.words.names import JOB_UNIT_PREFIX, LANE_TARGET_PREFIX, target_of_lane, unit_of_job
 from sdqueue.words.problem import Problem
 
 NEEDS: tuple[Kind, ...] = ("Requires", "Wants", "BindsTo", "Requisite", "After", "Before")
-
-
 QUEUE_UNITS = {
-    "sdqueue-job-": "sdqueue-job-any.service",
-    "sdqueue-lane-": "sdqueue-lane-any.target",
+    JOB_UNIT_PREFIX: unit_of_job("any"),
+    LANE_TARGET_PREFIX: target_of_lane("any"),
 }
 """Units that the queue makes only when it runs: imagined where a drop-in for them is given."""
 QUEUE_UNIT = b"[Unit]\nDescription=imagined\n[Service]\nType=oneshot\nExecStart=/bin/true\n"

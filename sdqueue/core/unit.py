@@ -38,6 +38,22 @@ is stopped, and whose process then exits 0, has a witness of success too.
 """
 
 SHELL = "/bin/bash"
+RELIED_ON: tuple[tuple[str, str], ...] = (
+    ("Service", "Type"),
+    ("Service", "Restart"),
+    ("Service", "RemainAfterExit"),
+    ("Service", "KillMode"),
+    ("Service", "SendSIGKILL"),
+    ("Unit", "CollectMode"),
+    ("Unit", "After"),
+    ("Unit", "Conflicts"),
+    ("Unit", "BindsTo"),
+    ("Unit", "PartOf"),
+    ("Unit", "StopWhenUnneeded"),
+    ("Unit", "IgnoreOnIsolate"),
+    ("Unit", "RefuseManualStart"),
+)
+"""Section and key of what a drop-in for jobs or lanes must leave alone: the lock rests on these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

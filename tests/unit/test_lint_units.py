@@ -12,6 +12,7 @@ import pytest
 from sdqueue.cli import main
 from sdqueue.cli.lint_manual import manual
 from sdqueue.cli.lint_units import OPTIONS
+from sdqueue.core.unit import RELIED_ON
 from sdqueue.lint.finding import SEVERITIES
 from sdqueue.lint.formats import FORMATS
 from sdqueue.lint.rules import BY_NAME
@@ -248,6 +249,14 @@ def test_nothing_is_left_behind_by_a_named_base(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     main(["lint-units", "--base", "debian-12", TRIO])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("section", "key"), RELIED_ON)
+def test_what_a_dropin_must_leave_alone(section: str, key: str, tmp_path: Path, said: Any) -> None:
+    (tmp_path / "sdqueue-job-.service.d").mkdir()
+    (tmp_path / "sdqueue-job-.service.d/x.conf").write_text(f"[{section}]\n{key}=no\n")
+    assert lint(str(tmp_path)) == 1
+    assert f"rest on {key}=" in said()
 
 
 @pytest.mark.parametrize("rule", BY_NAME)

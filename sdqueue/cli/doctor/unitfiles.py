@@ -8,30 +8,16 @@ from sdqueue.cli.doctor.verdict import NOTE, OK, PROBLEM, Patient, Verdict
 from sdqueue.cli.lint_world import Wish, look
 from sdqueue.cli.proving import CYCLES
 from sdqueue.config_files import read_plain
+from sdqueue.core.unit import RELIED_ON
 from sdqueue.generate import generate
 from sdqueue.lint.finding import Finding, at_least
 from sdqueue.lint.judge import judge
 from sdqueue.unitfile.parse import parse
-from sdqueue.words.names import target_of_lane
+from sdqueue.words.names import JOB_UNIT_PREFIX, UNIT_PREFIX, target_of_lane
 from sdqueue.words.unitname import is_valid
 
 FILE_MAX_BYTES = 1 << 20
 STRANGERS = frozenset({"conflicts-with-lane", "stops-a-job"})
-JOB_PREFIX = "sdqueue-job-"
-TOUCHY = frozenset(
-    {
-        ("Service", "Type"),
-        ("Service", "KillMode"),
-        ("Service", "SendSIGKILL"),
-        ("Service", "RemainAfterExit"),
-        ("Service", "Restart"),
-        ("Unit", "Conflicts"),
-        ("Unit", "After"),
-        ("Unit", "CollectMode"),
-        ("Unit", "IgnoreOnIsolate"),
-    }
-)
-"""Settings of a job's unit on which the queue's promises rest."""
 
 
 def lanes(patient: Patient) -> Iterator[Verdict]:
@@ -98,7 +84,7 @@ def _unit_files(patient: Patient) -> Iterator[str]:
 
 def _names_us(file: str) -> bool:
     try:
-        return b"sdqueue-" in read_plain(file, FILE_MAX_BYTES)
+        return UNIT_PREFIX.encode() in read_plain(file, FILE_MAX_BYTES)
     except OSError:
         return False
 
@@ -112,7 +98,7 @@ def dropins(patient: Patient) -> Iterator[Verdict]:
         except OSError:
             continue
         for setting in parse(data, file).settings:
-            if (setting.section, setting.key) in TOUCHY:
+            if (setting.section, setting.key) in RELIED_ON:
                 found = True
                 text = f"{file}:{setting.place.line}: {setting.key}= of jobs is the queue's to set"
                 mend = f"sed -i {setting.place.line}d {shlex.quote(file)} && {patient.systemctl}"
@@ -126,7 +112,7 @@ def _job_dropins(patient: Patient) -> Iterator[str]:
     for directory in patient.unit_dirs:
         for name in _names(directory):
             stem = name.removesuffix(".service.d")
-            reaches = stem.startswith(JOB_PREFIX) or stem in ("sdqueue-", "sdqueue-job-", "service")
+            reaches = stem.startswith(JOB_UNIT_PREFIX) or stem == UNIT_PREFIX
             if name == "service.d" or (stem != name and reaches):
                 for each in _names(f"{directory}/{name}"):
                     if each.endswith(".conf"):

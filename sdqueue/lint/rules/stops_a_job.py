@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from sdqueue.core.unit import RELIED_ON
 from sdqueue.lint.finding import Finding
 from sdqueue.lint.lines import named, settings
 from sdqueue.lint.rule import Rule
@@ -10,19 +11,6 @@ from sdqueue.unitfile.unit import Unit
 from sdqueue.words.names import JOB_UNIT_PREFIX, LANE_TARGET_PREFIX, UNIT_PREFIX
 
 STOPPING = ("Conflicts", "PropagatesStopTo")
-TOUCHY = frozenset(
-    (
-        ("Service", "KillMode"),
-        ("Service", "Type"),
-        ("Service", "Restart"),
-        ("Unit", "Conflicts"),
-        ("Unit", "BindsTo"),
-        ("Unit", "PartOf"),
-        ("Unit", "StopWhenUnneeded"),
-        ("Unit", "IgnoreOnIsolate"),
-        ("Unit", "RefuseManualStart"),
-    )
-)
 
 
 def check(situation: Situation) -> Iterator[Finding]:
@@ -42,7 +30,7 @@ def _touched(situation: Situation, unit: Unit) -> Iterator[Finding]:
     if not unit.name.startswith((JOB_UNIT_PREFIX, LANE_TARGET_PREFIX)):
         return
     for setting in settings(situation, unit):
-        if setting.place.file in unit.dropin_files and (setting.section, setting.key) in TOUCHY:
+        if setting.place.file in unit.dropin_files and (setting.section, setting.key) in RELIED_ON:
             what = "jobs" if unit.name.startswith(JOB_UNIT_PREFIX) else "lanes"
             text = f"the queue's guarantees rest on {setting.key}= of its {what} as it sets it"
             yield RULE.at(setting.place, unit.name, text)
