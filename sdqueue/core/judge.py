@@ -36,7 +36,7 @@ def _untold(state: QueueState, lane: LaneState, _plan: Plan) -> Verdict | None:
     if lane.lane.is_watched and not lane.looked_sec:
         return Verdict(LaneWord.UNKNOWN, "", "who uses it is being looked at")
     owner = who_counts(lane)
-    if owner and owner.use is Use.UNKNOWN:
+    if owner and owner.use is Use.UNKNOWN and not owner.pid:
         return Verdict(LaneWord.UNKNOWN, owner.unit or owner.comm, owner.note)
     return None
 

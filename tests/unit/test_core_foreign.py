@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
+
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.lane import Config, Lane
@@ -215,3 +217,12 @@ def test_a_device_that_gives_its_memory_back_is_waited_for_after_its_user() -> N
     assert started(queue.tell(ev.OwnersSeen("gpu", (), settling=True))) == []
     assert queue.code("1") == "foreign"
     assert started(queue.tell(seen())) == ["1"]
+
+
+@pytest.mark.parametrize(("pid", "word"), [(0, "unknown"), (100, "foreign")])
+def test_what_a_look_could_not_tell_is_unknown_and_somebody_who_is_there_is_not(
+    pid: int, word: str
+) -> None:
+    queue = gpu_queue()
+    queue.tell(seen(replace(ONE, pid=pid, use=Use.UNKNOWN)))
+    assert queue.state.lanes["gpu"].verdict.word == word
