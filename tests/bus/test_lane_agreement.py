@@ -161,7 +161,8 @@ def check_why(live: Live, row: dict[str, Any]) -> None:
         "running": {"lane-taken"},
         "leased": {"leased"},
         "paused": {"paused"},
-        "foreign": {"foreign"},
+        # Who is in the lane is told first; its job may wait for the excluded lane before that.
+        "foreign": {"foreign", "excluded-lane"},
         "unknown": {"starting", "trouble", "checking", "foreign"},
     }
     if row["state"] in codes:
