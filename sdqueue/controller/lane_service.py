@@ -100,7 +100,7 @@ class LaneObjects:
     def __init__(self, queue: "Controller", tree: ObjectTree, service: Service) -> None:
         self._queue = queue
         self._service = service
-        self._told: dict[str, dict[str, object]] = {}
+        self._told = {name: _announced(LaneObject(queue, name)) for name in queue.state.lanes}
         tree.add_family(LANES, self._find, self._names, LANE_INTERFACE)
 
     def _find(self, name: str) -> LaneObject | None:
@@ -114,11 +114,11 @@ class LaneObjects:
         lane = self._find(name)
         if lane is None:
             return
-        now = {each.name: each.get(lane) for each in LANE_INTERFACE.properties if _is_told(each)}
-        before, self._told[name] = self._told.get(name, {}), now
+        before, self._told[name] = self._told.get(name, {}), (now := _announced(lane))
         news = [key for key, value in now.items() if before.get(key) != value or key not in before]
         self._service.changed(lane_path(name), LANE_INTERFACE, *news)
 
 
-def _is_told(prop: Property) -> bool:
-    return prop.emits == "true"
+def _announced(lane: LaneObject) -> dict[str, object]:
+    """Give the values of the properties whose changes are told."""
+    return {each.name: each.get(lane) for each in LANE_INTERFACE.properties if each.emits == "true"}

@@ -14,7 +14,8 @@ import pytest
 
 from sdqueue.bus.connection import Bus
 from sdqueue.bus.interface import Interface, Method, args
-from sdqueue.bus.service import Request, Service
+from sdqueue.bus.match import Match, Signal
+from sdqueue.bus.service import PROPERTIES, Request, Service
 from sdqueue.bus.tree import ObjectTree
 from sdqueue.controller import manager_service
 from sdqueue.controller.controller import Controller, Options
@@ -24,6 +25,7 @@ from sdqueue.controller.permission import AUTHORITY, AUTHORITY_PATH, POLKIT
 from sdqueue.controller.places import Places
 from sdqueue.controller.privacy import public
 from sdqueue.controller.service import QueueService
+from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.decide import step
 from sdqueue.core.model import CODE_HELP, Code, JobState
@@ -32,6 +34,7 @@ from sdqueue.core.view import job_row
 from sdqueue.spool.eventlog import EventLog
 from sdqueue.spool.layout import Spool, open_spool
 from sdqueue.words.errors import SdqueueError
+from tests.bus.busdaemon import until
 from tests.harness.tools import require_programs
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -190,6 +193,40 @@ def play(
         run_async(playing(scene, system, polkit))
 
     return play
+
+
+def test_what_is_announced_of_a_lane_is_what_has_changed_and_nothing_if_nothing_has(
+    bus_dir: Path, tmp_path: Path, run_async: Callable[[Awaitable[Any]], Any]
+) -> None:
+    async def scene() -> None:
+        address = f"unix:path={bus_dir}/bus"
+        queue = controller(tmp_path, address)
+        async with await Bus.connect(address) as bus, await Bus.connect(address) as listener:
+            service = QueueService(queue, bus)
+            heard: list[Signal] = []
+            await service.open()
+            changes = Match("", PROPERTIES.name, "PropertiesChanged")
+            await listener.add_match(changes, heard.append)
+            for events in ([], [ev.LanePaused("cpu", True)], [], [ev.LanePaused("cpu", False)]):
+                queue.state.halt = None
+                actions, queue.planned = step(queue.state, events, 1e9)
+                for _ in range(2):
+                    for action in actions:
+                        if isinstance(action, act.LaneChanged) and action.lane == "cpu":
+                            service.lane_changed(action.lane)
+                    service.lane_changed("gpu")
+            await until(lambda: [each for each in heard if "Paused" in str(each.body)][1:])
+            await listener.ask_bus("GetId")
+        bodies: list[Any] = [each.body for each in heard if each.path == f"{LANES}/cpu"]
+        told = [changed for _, changed, _ in bodies]
+        assert [each.pop("State") for each in told] == ["running", "paused", "running"]
+        assert [each.get("Paused") for each in told] == [None, True, False]
+        generations = [each.pop("Generation") for each in told]
+        assert generations == sorted(set(generations))
+        assert told[1] == {"Holder": "", "Detail": "it is paused", "Paused": True}
+        assert len([each for each in heard if each.path == f"{LANES}/gpu"]) == 1
+
+    run_async(scene())
 
 
 # A user's queue ---------------------------------------------------------------------------------
