@@ -57,7 +57,7 @@ def _commit(state: QueueState, taken: Step, now_sec: float) -> None:
     asked = taken.names if isinstance(taken, Check) else (taken.name,)
     for name in asked:
         job = state.jobs[name]
-        job.phase, job.since_sec = _PHASES[type(taken)], now_sec
+        job.phase = _PHASES[type(taken)]
         state.lanes[job.lane].line.discard(name)
         if not isinstance(taken, Start):
             state.asked[name], job.is_stale = job.lane, False

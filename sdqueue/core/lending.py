@@ -29,7 +29,8 @@ def lease_asked(state: QueueState, event: ev.LeaseAsked, _now_sec: float) -> lis
     lane = state.lanes.get(event.lease.lane)
     if lane is None or event.lease.lane not in state.config.lanes:
         return [_deny_unknown(event.lease)]
-    behind = list(lane.line) if event.wait else []
+    asked = [name for name, asker in state.asked.items() if asker == event.lease.lane]
+    behind = [*asked, *lane.line] if event.wait else []
     lane.requests.append(LeaseRequest(event.lease, event.wait, behind))
     return []
 
@@ -140,8 +141,13 @@ def advance(state: QueueState) -> None:
     """Let requests move up: the jobs that were before them and are in line no more do not count."""
     for lane in state.lanes.values():
         for request in lane.requests:
-            while request.behind and request.behind[-1] not in lane.line:
+            while request.behind and not _is_in_line(state, lane, request.behind[-1]):
                 request.behind.pop()
+
+
+def _is_in_line(state: QueueState, lane: LaneState, name: str) -> bool:
+    """Say whether a job is in line, or out of it only for as long as a question takes."""
+    return name in lane.line or state.asked.get(name) == lane.lane.name
 
 
 def grant(state: QueueState, action: Grant) -> None:

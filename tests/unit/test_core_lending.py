@@ -154,6 +154,33 @@ def test_who_waits_comes_after_the_jobs_that_were_there_and_before_those_that_co
     assert started(queue.let_go("gpu")) == ["3"]
 
 
+@pytest.mark.parametrize("lane", ["gpu", "net"])
+def test_a_job_whose_checks_are_asked_keeps_its_place_before_who_waits(lane: str) -> None:
+    queue = Queue(lanes(Lane(name="gpu", excludes=frozenset({"net"})), Lane(name="net")))
+    queue.lend("gpu", "first")
+    queue.add(job("1", lane=lane, requires=("true",)))
+    queue.wait(1)
+    queue.ask("gpu", "second", wait=True)
+    queue.wait(1)
+    assert only(act.Check, queue.let_go("gpu", "first"))
+    queue.wait(1)
+    actions = queue.tell(ev.Checked("1"), queue.checks_gone(lane))
+    assert (started(actions), granted(actions)) == (["1"], [])
+
+
+def test_who_asks_while_a_job_is_checked_comes_after_it() -> None:
+    queue = Queue(lanes(GPU))
+    queue.tell(ev.OwnersSeen("gpu", (LLAMA,)))
+    queue.add(job("1", lane="gpu", requires=("true",)))
+    queue.wait(1)
+    queue.ask("gpu", wait=True)
+    assert granted(queue.tell(ev.Checked("1"), queue.checks_gone("gpu"))) == []
+    assert queue.code("1") == "foreign"
+    queue.wait(1)
+    actions = queue.tell(ev.OwnersSeen("gpu", ()))
+    assert (started(actions), granted(actions)) == (["1"], [])
+
+
 def test_those_who_wait_get_it_in_the_order_in_which_they_asked() -> None:
     queue = Queue()
     queue.lend("gpu", "first")
