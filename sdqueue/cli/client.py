@@ -15,7 +15,7 @@ from sdqueue.bus.connection import Bus
 from sdqueue.bus.wire import Variant
 from sdqueue.cli.exits import NO_CONTROLLER
 from sdqueue.cli.place import Place
-from sdqueue.core.view import JOB_KEYS, LANE_KEYS, OWNER_KEYS
+from sdqueue.core.keys import JOB_KEYS, LANE_KEYS, OWNER_KEYS
 from sdqueue.words import errors
 from sdqueue.words.errors import BusGone, RemoteError, SdqueueError
 

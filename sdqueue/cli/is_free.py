@@ -10,7 +10,6 @@ from sdqueue.cli.exits import CANNOT_TELL, FAILED, OK
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import print_json
 from sdqueue.cli.place import Place
-from sdqueue.cli.rows import Row
 from sdqueue.cli.safe import safe
 from sdqueue.core.verdict import LaneWord
 from sdqueue.words.errors import SdqueueError, UsageError
@@ -18,6 +17,7 @@ from sdqueue.words.names import did_you_mean, shown
 
 if TYPE_CHECKING:
     from sdqueue.cli.client import Client
+    from sdqueue.cli.rows import Row
 
 STATUS_OF: dict[str, int] = {
     **dict.fromkeys(LaneWord, FAILED),
@@ -44,7 +44,7 @@ def run(args: Arguments) -> int:
     return STATUS_OF[str(answer["state"])]
 
 
-def _answer(place: Place, lane: str) -> Row:
+def _answer(place: Place, lane: str) -> "Row":
     """Ask the controller; where it does not answer, that can't be told is the answer."""
     try:
         rows = _lanes(place)
@@ -60,16 +60,16 @@ def _answer(place: Place, lane: str) -> Row:
     )
 
 
-def _lanes(place: Place) -> list[Row]:
+def _lanes(place: Place) -> "list[Row]":
     from sdqueue.cli.client import ask
 
-    async def question(client: "Client") -> list[Row]:
+    async def question(client: "Client") -> "list[Row]":
         return await client.list_lanes()
 
     return ask(place, question)
 
 
-def _told(row: Row) -> Row:
+def _told(row: "Row") -> "Row":
     """Give the answer; a word that this program does not know is no yes."""
     lane = str(row["name"])
     if row["generation"] is None or row["state"] not in STATUS_OF:
@@ -84,7 +84,7 @@ def _told(row: Row) -> Row:
     }
 
 
-def _untold(lane: str, detail: str) -> Row:
+def _untold(lane: str, detail: str) -> "Row":
     word = str(LaneWord.UNKNOWN)
     return {
         "lane": lane,

@@ -23,7 +23,7 @@ from sdqueue.cli.rows import (
     no_controller,
     only_told,
 )
-from sdqueue.core.view import LANE_KEYS
+from sdqueue.core.keys import LANE_KEYS
 from sdqueue.words.names import sort_key
 
 if TYPE_CHECKING:

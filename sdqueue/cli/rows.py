@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from sdqueue.cli.place import Place
 from sdqueue.cli.records import last_record
+from sdqueue.core.keys import JOB_KEYS
 from sdqueue.core.model import Code, JobState
-from sdqueue.core.view import JOB_KEYS
 from sdqueue.jobtext import read_header
 from sdqueue.spool import meta
 from sdqueue.spool.layout import Spool

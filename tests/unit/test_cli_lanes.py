@@ -8,8 +8,8 @@ from sdqueue.cli import hold, is_free, owners, status
 from sdqueue.cli.options import parser_for
 from sdqueue.cli.rows import Row
 from sdqueue.cli.verbs import verb_named
+from sdqueue.core.keys import LANE_KEYS, OWNER_KEYS
 from sdqueue.core.verdict import LaneWord
-from sdqueue.core.view import LANE_KEYS, OWNER_KEYS
 from tests.harness.cli import Cli
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from sdqueue.cli.options import parser_for
 from sdqueue.cli.verbs import GLOBAL_OPTIONS, VERBS
-from sdqueue.core.view import JOB_KEYS
+from sdqueue.core.keys import JOB_KEYS
 from tests.harness.cli import Cli
 from tests.harness.waiting import LIMIT_SEC
 

@@ -16,7 +16,7 @@ from sdqueue.cli.rows import Told, completed, only_told
 from sdqueue.cli.safe import ellipsized, padded, safe, width
 from sdqueue.cli.times import ago, span, stamp
 from sdqueue.cli.verbs import GLOBAL_OPTIONS, VERBS, verb_named
-from sdqueue.core.view import JOB_KEYS
+from sdqueue.core.keys import JOB_KEYS
 from sdqueue.words.errors import UsageError
 from tests.harness.cli import Cli
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from sdqueue.core import events as ev
+from sdqueue.core.keys import LANE_KEYS, OWNER_KEYS
 from sdqueue.core.lane import Lane
 from sdqueue.core.owner import Owner, Standing, Use
 from sdqueue.core.plan import plan
-from sdqueue.core.view import LANE_KEYS, OWNER_KEYS, Row, lane_row, owner_rows, why
+from sdqueue.core.view import Row, lane_row, owner_rows, why
 from tests.unit.core_queue import Queue, job, lanes
 
 GPU = Lane(name="gpu", excludes=frozenset({"net"}), devices=("/dev/dri/renderD*",))

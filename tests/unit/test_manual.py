@@ -27,6 +27,7 @@ from sdqueue.controller.lease_service import LEASE_INTERFACE
 from sdqueue.controller.manager_service import INTERFACE
 from sdqueue.controller.offering import FEATURES, JOBS, LANES, LEASES, NAME, PATH
 from sdqueue.controller.permission import ACTIONS, PREFIX
+from sdqueue.core.keys import JOB_KEYS, LANE_KEYS, OWNER_KEYS
 from sdqueue.core.lease import LEASE_KEYS
 from sdqueue.core.model import CODE_HELP, JobState
 from sdqueue.core.owner import STANDING_HELP, USE_HELP, Use
@@ -34,7 +35,6 @@ from sdqueue.core.results import EXEC_STATUS
 from sdqueue.core.spec import DEFAULT_LANES
 from sdqueue.core.unit import RELIED_ON
 from sdqueue.core.verdict import LANE_WORD_HELP
-from sdqueue.core.view import JOB_KEYS, LANE_KEYS, OWNER_KEYS
 from sdqueue.jobfile import parse
 from sdqueue.jobkeys import KEYS
 from sdqueue.owners.detectors import DETECTORS
