@@ -96,7 +96,7 @@ async def _find_heir(runner: Runner, lease: Lease) -> None:
         heir = await describe(runner, replace(lease, pid=pid))
         lane = runner.state.lanes.get(lease.lane)
         if heir.started and lane and lease.backing_unit in lane.leases:
-            runner.post(ev.LeaseSeen(heir))
+            runner.post(ev.LeasePassed(heir))
             watch(runner, heir)
             return
 

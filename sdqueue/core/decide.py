@@ -28,7 +28,7 @@ def step(
     lending.advance(state)
     planned = plan(state, now_sec)
     for taken in planned.steps:
-        _commit(state, taken, now_sec)
+        _commit(state, taken)
         actions.append(taken)
     for name, lane in state.lanes.items():
         actions += _announce_lane(state, lane, planned.blocks.get(name))
@@ -46,7 +46,7 @@ _PHASES: dict[type, Phase] = {
 }
 
 
-def _commit(state: QueueState, taken: Step, now_sec: float) -> None:
+def _commit(state: QueueState, taken: Step) -> None:
     """Take the jobs of one step out of their line, and the slot that they need."""
     if isinstance(taken, Look):
         state.lanes[taken.lane].is_looking = True

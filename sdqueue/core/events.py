@@ -243,7 +243,14 @@ class LeaseRefused:
 
 @dataclass(frozen=True, slots=True)
 class LeaseSeen:
-    """A lease is held: since before this controller, or by another process than before."""
+    """A lease is held since before this controller."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
+class LeasePassed:
+    """A lease is held by another process than before."""
 
     lease: Lease
 
@@ -327,6 +334,7 @@ QueueEvent = (
     | LeaseStarted
     | LeaseRefused
     | LeaseSeen
+    | LeasePassed
     | LeaseParked
     | LeaseRevoked
     | HookFailed

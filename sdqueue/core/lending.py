@@ -57,13 +57,20 @@ def lease_started(state: QueueState, event: ev.LeaseStarted, _now_sec: float) ->
 
 
 def lease_refused(state: QueueState, event: ev.LeaseRefused, now_sec: float) -> list[Action]:
-    """Free the slot of a lease that PID 1 refused; who waits is first in line again."""
+    """Free the slot of a lease that PID 1 refused; who waits is first in line again.
+
+    A lane that is configured no more goes with its last unit, and a refused one has none to tell.
+    """
     lease = event.lease
     lane = state.lanes.get(lease.lane)
     if lane:
         lane.leases.pop(lease.backing_unit, None)
         lane.occupants.pop(lease.backing_unit, None)
         refuse(state, lease.lane, event.reason, now_sec)
+        if lease.lane not in state.config.lanes:
+            if not lane.occupants and lease.lane not in state.asked.values():
+                del state.lanes[lease.lane]
+            return [_deny_unknown(lease)]
         if event.wait:
             lane.requests.insert(0, LeaseRequest(lease, wait=True))
             return []
@@ -71,7 +78,7 @@ def lease_refused(state: QueueState, event: ev.LeaseRefused, now_sec: float) -> 
 
 
 def lease_seen(state: QueueState, event: ev.LeaseSeen, _now_sec: float) -> list[Action]:
-    """Take on a lease that is held since before this controller, or whose holder is another now."""
+    """Take on a lease that is held since before this controller."""
     lane = state.lanes.get(event.lease.lane)
     if lane:
         unit = event.lease.backing_unit
@@ -79,6 +86,13 @@ def lease_seen(state: QueueState, event: ev.LeaseSeen, _now_sec: float) -> list[
         lane.lent.add(unit)
         lane.occupants.setdefault(unit, "")
     return []
+
+
+def lease_passed(state: QueueState, event: ev.LeasePassed, now_sec: float) -> list[Action]:
+    """Take note of who holds a lease now; nothing where it has ended meanwhile."""
+    if _held(state, event.lease.backing_unit) is None:
+        return []
+    return lease_seen(state, ev.LeaseSeen(event.lease), now_sec)
 
 
 def lease_parked(state: QueueState, event: ev.LeaseParked, _now_sec: float) -> list[Action]:

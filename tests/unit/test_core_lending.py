@@ -237,6 +237,17 @@ def test_a_refusal_of_pid_1_is_told_or_waited_for() -> None:
     assert granted(queue.tell(ev.UnitGone("n1.service"))) == ["engine"]
 
 
+@pytest.mark.parametrize("wait", [True, False])
+def test_what_pid_1_refuses_in_a_lane_that_is_configured_no_more_is_answered(wait: bool) -> None:
+    queue = Queue()
+    (grant,) = only(act.Grant, queue.ask("gpu", wait=wait))
+    queue.tell(ev.ConfigRead(lanes(Lane(name="cpu"))))
+    why = Reason(Code.REFUSED, "n1.service runs", "n1.service")
+    actions = queue.tell(ev.LeaseRefused(grant.lease, why, wait=wait))
+    assert denied(actions) == [("engine", Code.BAD_FILE)]
+    assert "gpu" not in queue.state.lanes
+
+
 # What is told
 
 
@@ -306,6 +317,18 @@ def test_a_lease_that_is_held_since_before_holds_its_lane() -> None:
     assert word(queue) is LaneWord.LEASED
     assert started(queue.add(job("1", lane="gpu"))) == []
     assert started(queue.let_go("gpu", "x")) == ["1"]
+
+
+def test_who_inherits_a_lease_is_its_holder_and_brings_no_lease_back_that_is_over() -> None:
+    queue = Queue()
+    queue.lend("gpu")
+    (lease,) = queue.state.lanes["gpu"].leases.values()
+    heir = replace(lease, pid=99)
+    queue.tell(ev.LeasePassed(heir))
+    assert queue.state.lanes["gpu"].leases == {lease.backing_unit: heir}
+    queue.tell(ev.UnitGone(lease.backing_unit), ev.LeasePassed(lease))
+    assert word(queue) is LaneWord.FREE
+    assert queue.state.lanes["gpu"].leases == {}
 
 
 def test_the_generation_grows_with_each_change_and_stands_still_else() -> None:
