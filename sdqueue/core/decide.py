@@ -13,6 +13,7 @@ from sdqueue.core.apply import apply
 from sdqueue.core.foreign import tell_episodes
 from sdqueue.core.judge import judge_all
 from sdqueue.core.model import Job, JobState, LaneState, Phase, QueueState, Reason
+from sdqueue.core.owners_told import tell_owners
 from sdqueue.core.placing import announce, occupy, put_back
 from sdqueue.core.plan import Plan, Step, plan
 from sdqueue.words import names
@@ -34,6 +35,7 @@ def step(
         actions += _announce_lane(state, lane, planned.blocks.get(name))
     actions += lending.answer_requests(state, planned)
     actions += judge_all(state, planned)
+    actions += tell_owners(state)
     actions += _keep_awake(state)
     actions += tell_episodes(state, actions, planned.blocks, now_sec)
     return actions, planned

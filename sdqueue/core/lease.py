@@ -121,14 +121,12 @@ def lease_row(lease: Lease, waiters: Iterable[tuple[str, str]]) -> dict[str, obj
 class LeaseRequest:
     """A lease that is asked for; `wait`: it stands in line instead of being refused.
 
-    `behind` are the jobs that were in the lane's line before it and may be there yet; `is_told`:
-    the log has why it waits.
+    `behind` are the jobs that were in the lane's line before it and may be there yet.
     """
 
     lease: Lease
     wait: bool
     behind: list[str] = field(default_factory=list)
-    is_told: bool = False
 
 
 # Its unit ---------------------------------------------------------------------------------------
@@ -151,7 +149,7 @@ def lease_properties(
     """Give the properties of a lease's unit, without its standard input."""
     return [
         *lane_properties(lane, system=system),
-        ("Description", "s", f"[{lease.lane}] lease of {lease.who}"),
+        ("Description", "s", f"[{lease.lane}] lease of {lease.who}".rstrip("\\")),
         ("SyslogIdentifier", "s", "sdqueue-lease"),
         ("CollectMode", "s", "inactive-or-failed"),
         ("StartLimitIntervalUSec", "t", 0),
@@ -175,6 +173,10 @@ _KINDS: dict[str, Callable[[str], Any]] = {
 }
 
 
+_LARGEST = {"uid": 2**32 - 1, "pid": 2**31 - 1, "started": 2**63 - 1, "pipe": 2**63 - 1}
+_LATEST_SEC = 2.0**33
+
+
 def _written(lease: Lease) -> list[str]:
     return [f"{_PREFIX}{name.upper()}={getattr(lease, name)}" for name in _NAMES]
 
@@ -187,4 +189,16 @@ def lease_of_unit(unit: str, environment: Iterable[str]) -> Lease | None:
     except (KeyError, ValueError):
         return None
     is_ours = _ID.fullmatch(lease.id) and not names.lane_name_fault(lease.lane)
-    return lease if is_ours and lease.backing_unit == unit else None
+    return lease if is_ours and lease.backing_unit == unit and _is_sound(lease) else None
+
+
+def _is_sound(lease: Lease) -> bool:
+    """Say whether all values are such as we write: a unit of this name can be anybody's."""
+    texts = (lease.who, lease.why, lease.comm, lease.unit, lease.adopted)
+    return (
+        all(map(str.isprintable, texts))
+        and len(lease.who) <= WHO_MAX
+        and len(lease.why) <= WHY_MAX
+        and all(0 <= getattr(lease, name) <= largest for name, largest in _LARGEST.items())
+        and 0.0 <= lease.since_sec <= _LATEST_SEC
+    )

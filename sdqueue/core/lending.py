@@ -52,6 +52,8 @@ def lease_started(state: QueueState, event: ev.LeaseStarted, _now_sec: float) ->
     if found is None:
         return []  # it is over already
     lane, lease = found
+    if event.unit in lane.lent:
+        return []  # a look at the manager was faster
     lane.lent.add(event.unit)
     return [Log("lease", "-", _fields(lease))]
 
@@ -79,13 +81,16 @@ def lease_refused(state: QueueState, event: ev.LeaseRefused, now_sec: float) -> 
 
 def lease_seen(state: QueueState, event: ev.LeaseSeen, _now_sec: float) -> list[Action]:
     """Take on a lease that is held since before this controller."""
-    lane = state.lanes.get(event.lease.lane)
-    if lane:
-        unit = event.lease.backing_unit
-        lane.leases[unit] = event.lease
-        lane.lent.add(unit)
-        lane.occupants.setdefault(unit, "")
-    return []
+    lease = event.lease
+    lane = state.lanes.get(lease.lane)
+    if lane is None:
+        return []
+    unit = lease.backing_unit
+    is_known = unit in lane.lent and lane.leases.get(unit) == lease
+    lane.leases[unit] = lease
+    lane.lent.add(unit)
+    lane.occupants.setdefault(unit, "")
+    return [] if is_known else [Log("lease", "-", _fields(lease))]
 
 
 def lease_passed(state: QueueState, event: ev.LeasePassed, now_sec: float) -> list[Action]:
@@ -174,20 +179,32 @@ def grant(state: QueueState, action: Grant) -> None:
 
 
 def answer_requests(state: QueueState, planned: Plan) -> Iterator[Action]:
-    """Refuse the requests that could not be granted and do not wait; tell once why others wait."""
+    """Refuse the requests that could not be granted and do not wait; tell once why others wait,
+    and when they do no longer."""
     for lane in state.lanes.values():
         for request in list(lane.requests):
             why = planned.leases[request.lease.id]
             if not request.wait:
                 lane.requests.remove(request)
                 yield Deny(request.lease, (why,))
-            elif not request.is_told:
-                request.is_told = True
+            elif request.lease.id not in lane.told_waits:
+                lane.told_waits[request.lease.id] = request.lease
                 told = {**_fields(request.lease), "reason": str(why.code), "detail": why.detail}
                 yield Log("lease-wait", "-", told)
+        yield from _waits_no_more(lane)
+
+
+def _waits_no_more(lane: LaneState) -> list[Action]:
+    """Tell of those who wait no longer, of whom it was told that they do."""
+    waiting = {request.lease.id for request in lane.requests}
+    gone = [lease for key, lease in lane.told_waits.items() if key not in waiting]
+    for lease in gone:
+        del lane.told_waits[lease.id]
+    return [Log("lease-wait-end", "-", _fields(lease)) for lease in gone]
 
 
 def drop_requests(lane: LaneState) -> list[Action]:
     """Refuse all requests of a lane that is configured no more."""
     requests, lane.requests = lane.requests, []
-    return [_deny_unknown(request.lease) for request in requests]
+    denied = [_deny_unknown(request.lease) for request in requests]
+    return [*denied, *_waits_no_more(lane)]

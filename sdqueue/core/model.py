@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from sdqueue.core.lease import Lease, LeaseRequest, Parked
 from sdqueue.core.line import Line, Rank
-from sdqueue.core.owner import Owner
+from sdqueue.core.owner import Identity, Owner
 from sdqueue.core.results import Outcome, RunEnd
 from sdqueue.core.spec import Config, JobSpec, Lane
 from sdqueue.core.verdict import UNJUDGED, Verdict
@@ -225,8 +225,9 @@ class LaneState:
     `is_settling` while a device gives memory back; `is_looking`: somebody looks now. `leases` are
     those that are held, by their units, `lent` the units of those whose beginning was logged,
     `requests` those that wait; `waiters` wait for the leases to end, `told` are the units of those
-    that were told of, and `parked` is memory that former holders said they keep. `verdict` is how
-    the lane was after the last step.
+    that were told of, and `parked` is memory that former holders said they keep. `told_owners` and
+    `told_waits` are the users, and the requests by id, that the log has as being there. `verdict`
+    is how the lane was after the last step.
     """
 
     lane: Lane
@@ -250,6 +251,8 @@ class LaneState:
     requests: list[LeaseRequest] = field(default_factory=list)
     waiters: tuple[tuple[str, str], ...] = ()
     told: tuple[str, ...] = ()
+    told_owners: dict[Identity, Owner] = field(default_factory=dict)
+    told_waits: dict[str, Lease] = field(default_factory=dict)
     parked: list[Parked] = field(default_factory=list)
     verdict: Verdict = UNJUDGED
 

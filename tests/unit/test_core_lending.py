@@ -1,7 +1,9 @@
 """Leases: who gets one, who waits for whom, and what is told of it."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -281,6 +283,44 @@ def test_a_lease_that_was_stopped_by_somebody_else_is_told_so_and_its_slot_is_th
     assert (started(actions), logged("lease-end", actions)) == (["1"], [])
 
 
+def test_whoever_waits_for_a_lease_is_told_to_wait_and_to_wait_no_longer() -> None:
+    queue = Queue()
+    queue.lend("gpu", "first")
+    assert len(logged("lease-wait", queue.ask("gpu", "second", wait=True))) == 1
+    assert len(logged("lease-wait", queue.ask("gpu", "third", wait=True))) == 1
+    (ended,) = logged("lease-wait-end", queue.tell(ev.LeaseWithdrawn("third")))
+    assert ended.fields["who"] == "third"
+    actions = queue.let_go("gpu", "first")
+    assert [log.fields["who"] for log in logged("lease-wait-end", actions)] == ["second"]
+    unit = names.unit_of_lease("gpu", "second")
+    assert logged("lease-wait-end", queue.tell(ev.LeaseStarted(unit))) == []
+
+
+def test_a_wait_that_is_refused_by_pid_1_goes_on_and_is_told_once() -> None:
+    queue = Queue()
+    (grant,) = only(act.Grant, queue.ask("gpu", wait=True))
+    why = Reason(Code.REFUSED, "n1.service runs", "n1.service")
+    actions = queue.tell(ev.LeaseRefused(grant.lease, why, wait=True))
+    assert len(logged("lease-wait", actions)) == 1
+    assert logged("lease-wait-end", actions) == []
+
+
+def test_a_lease_that_is_found_held_is_told_and_again_when_another_process_has_it() -> None:
+    queue = Queue(starting=True)
+    lease = Lease("x", "gpu", "engine", pid=7)
+    assert len(logged("lease", queue.tell(ev.LeaseSeen(lease), ev.Halted(None)))) == 1
+    assert logged("lease", queue.tell(ev.LeaseSeen(lease))) == []
+    (told,) = logged("lease", queue.tell(ev.LeaseSeen(replace(lease, pid=8))))
+    assert told.fields["pid"] == 8
+
+
+def test_a_lease_that_a_look_finds_while_it_is_lent_is_told_once() -> None:
+    queue = Queue()
+    (grant,) = only(act.Grant, queue.ask("gpu"))
+    assert len(logged("lease", queue.tell(ev.LeaseSeen(grant.lease)))) == 1
+    assert logged("lease", queue.tell(ev.LeaseStarted(grant.lease.backing_unit))) == []
+
+
 def test_a_wait_for_a_lease_is_told_to_readers_of_the_log_as_any_other_user_is() -> None:
     queue = Queue()
     queue.lend("gpu")
@@ -397,7 +437,14 @@ def test_who_has_worked_again_has_parked_nothing_any_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "is_holder"), [("llm.service", True), ("session-3.scope", False), ("", False)]
+    ("unit", "is_holder"),
+    [
+        ("llm.service", True),
+        ("session-3.scope", False),
+        ("user@1000.service", False),
+        ("capsule@x.service", False),
+        ("", False),
+    ],
 )
 def test_who_shares_a_service_with_the_holder_is_the_holder_and_a_session_is_none(
     unit: str, is_holder: bool
@@ -465,7 +512,7 @@ def test_the_holder_as_a_user_says_what_it_is() -> None:
 
 # Its unit
 
-text = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=40)
+text = st.text(max_size=40).filter(str.isprintable)
 
 
 @given(who=text, why=text, pid=st.integers(0, 2**22), since_sec=st.floats(0, 4e9))
@@ -490,6 +537,37 @@ def test_what_we_did_not_write_there_is_no_lease(spoiled: tuple[str, str]) -> No
     lines = [line.replace(*spoiled) for line in found["Environment"]]  # type: ignore[attr-defined]
     assert lines != found["Environment"]
     assert lease_of_unit(lease.backing_unit, lines) is None
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"pid": 10**20},
+        {"pid": -1},
+        {"uid": 2**32},
+        {"started": 2**63},
+        {"pipe": 2**63},
+        {"since_sec": math.nan},
+        {"since_sec": math.inf},
+        {"since_sec": -1.0},
+        {"who": "x" * 129},
+        {"why": "y" * 513},
+        {"why": "\x1b[2J"},
+        {"comm": "two\nlines"},
+        {"unit": "\N{RIGHT-TO-LEFT OVERRIDE}"},
+        {"adopted": "\t"},
+    ],
+)
+def test_what_we_can_not_have_written_is_no_lease(forged: dict[str, Any]) -> None:
+    lease = replace(Lease("1f", "gpu", "engine", pid=7), **forged)
+    found = {name: value for name, _, value in lease_properties(lease, GPU, system=False)}
+    assert lease_of_unit(lease.backing_unit, found["Environment"]) is None  # type: ignore[arg-type]
+
+
+def test_its_description_is_one_line_of_its_units_file() -> None:
+    lease = Lease("1f", "gpu", "engine\\")
+    found = {name: value for name, _, value in lease_properties(lease, GPU, system=False)}
+    assert found["Description"] == "[gpu] lease of engine"
 
 
 def test_its_unit_is_in_the_lane_as_a_jobs_is() -> None:

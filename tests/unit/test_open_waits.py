@@ -103,6 +103,28 @@ def test_what_is_over_is_not_written_again(log: Log, event: str, fields: dict[st
     assert log.episode is None
 
 
+OPENED = [
+    ("lease", "lease-end", {"unit": "l.service"}, {"unit": "m.service"}),
+    ("lease-wait", "lease-wait-end", {"unit": "l.service"}, {"unit": "m.service"}),
+    ("owner", "owner-end", {"lane": "gpu", "pid": 7}, {"lane": "gpu", "pid": 8}),
+    ("paused", "resumed", {"lane": "gpu"}, {"lane": "net"}),
+]
+
+
+@pytest.mark.parametrize(("opens", "ends", "this", "other"), OPENED)
+def test_whatever_is_open_heads_a_new_log_until_its_end(
+    small: Log, opens: str, ends: str, this: dict[str, object], other: dict[str, object]
+) -> None:
+    small.write(opens, this)
+    small.write(ends, other)
+    small.write("start", {"lane": "gpu"})
+    small.write("skipped", NOISE, times=100)
+    assert json.loads(small.file.read_text().splitlines()[0])["event"] == opens
+    small.write(ends, this)
+    small.write("skipped", NOISE, times=100)
+    assert f'"{opens}"' not in small.file.read_text()
+
+
 def test_a_start_in_another_lane_does_not_end_it(log: Log) -> None:
     log.write("gpu-wait", WAIT)
     log.write("start", {"lane": "net"})
