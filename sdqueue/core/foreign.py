@@ -85,6 +85,9 @@ def is_let_be(lane: LaneState, owner: Owner) -> bool:
     )
 
 
+_MANAGERS = ("user@", "capsule@")
+
+
 def is_holder(lease: Lease, owner: Owner) -> bool:
     """Say whether a user of the lane is who holds a lease on it, or is in the same service.
 
@@ -92,7 +95,7 @@ def is_holder(lease: Lease, owner: Owner) -> bool:
     """
     if lease.identity == owner.identity:
         return True
-    is_service = lease.unit.endswith(".service") and not lease.unit.startswith("user@")
+    is_service = lease.unit.endswith(".service") and not lease.unit.startswith(_MANAGERS)
     return is_service and (lease.unit, lease.uid) == (owner.unit, owner.uid)
 
 
