@@ -167,8 +167,7 @@ class Companion:
 
     def _give_way(self) -> None:
         self._is_yielding = True
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._pidfd, signal.SIGTERM)
+        _end(self._pid, self._pidfd)
 
     def _revoked(self, why: str) -> None:
         _say(f"the lease of lane {self._lane} was taken away: {why}")
@@ -190,8 +189,16 @@ class Companion:
             _say(f"pid {pid} of the command goes on, and has lane {self._lane} until it ends")
             return
         _say(f"SIGTERM to pid {pid} of the command, which goes on")
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+        _end(pid, pidfd)
+
+
+def _end(pid: int, pidfd: int) -> None:
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        _say(f"pid {pid} is another user's now: it can't be sent SIGTERM")
 
 
 def _open_process(pid: int) -> int | None:

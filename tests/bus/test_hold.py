@@ -1,6 +1,7 @@
 """`hold` and `adopt`: commands by hand that have a lane, on a real user manager."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bus.test_cli_live import Live
+from tests.bus.test_cli_live import PROGRAM, Live
 from tests.harness.manager import PrivateManager
+from tests.harness.tools import needs
 from tests.harness.waiting import LIMIT_SEC, eventually, wait_exit
 
 CONFIG = '[lane.gpu]\nexcludes = ["net"]\n[lane.net]\n[lane.cpu]\n'
@@ -281,6 +283,45 @@ def test_within_a_job_it_refuses_the_lane_that_the_job_has(live: Live) -> None:
     body = f"PYTHONPATH={Path(__file__).parents[2]} {program} hold net -- true; echo status $?"
     done = live("run", "--lane", "gpu", "--", "bash", "-c", body)
     assert done.stdout.splitlines()[-1:] == ["status 5"], done.stdout
+
+
+@needs("script")
+def test_a_shell_at_a_terminal_stops_it_goes_on_with_it_and_ends_it(live: Live) -> None:
+    program = shlex.join([*PROGRAM, "hold", "gpu", "--", "sleep", "1000"])
+    env = {"PYTHONPATH": str(Path(__file__).parents[2]), "PS1": "", "HISTFILE": ""}
+    argv = ["script", "-qfec", "bash --norc --noprofile -i", "/dev/null"]
+    null = subprocess.DEVNULL
+    with live.manager.popen(
+        argv, env=env, stdin=subprocess.PIPE, stdout=null, stderr=null
+    ) as terminal:
+
+        def types(text: str) -> None:
+            assert terminal.stdin
+            terminal.stdin.write(text)
+            terminal.stdin.flush()
+
+        try:
+            types(f"{program}\n")
+            eventually(lambda: state(live) == "leased", "the lane to be held")
+            pid = int(live.json("owners", "gpu")[0]["pid"])
+            eventually(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")
+            types("\x1a")
+            eventually(lambda: process_state(pid) == "T", "Ctrl-Z to stop it")
+            assert state(live) == "leased"
+            types("fg\n")
+            eventually(lambda: process_state(pid) == "S", "fg to let it go on")
+            types("\x03")
+            wait_exit(pid)
+            eventually(lambda: state(live) == "free", "the lane to be free")
+            types("echo $? >$HOME/status\n")
+            status = live.manager.home / "status"
+            eventually(lambda: status.exists() and status.read_text() == "130\n", "its status")
+        finally:
+            terminal.kill()
+
+
+def process_state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 # Adopting ---------------------------------------------------------------------------------------
