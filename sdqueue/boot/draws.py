@@ -12,7 +12,7 @@ of them. Whether a request fails for certain isn't drawn but decided: `Outlook.f
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -45,7 +45,7 @@ class Outlook:
     end, as a victim or with one. `p_conflicting`: it lost against another job of its unit.
     `errors`: how often the whole request failed, by message. `fatal`: the cycles of jobs that all
     matter, which make it fail always. `loops`: the strongly connected components of ordering,
-    `cycles`: the cycles that draws met, most frequent first. `units`: those with a job at first.
+    `cycles`: the cycles that draws met, most frequent first. `jobs`: by unit, what it had at first.
     """
 
     runs: int
@@ -98,19 +98,23 @@ def outlook(
     rng = Random(seed)
     again = partial(prepare, type_=type_, unit=unit, mode=mode)
     if is_decided_by_luck(tr, again, collects_garbage=plan.collects_garbage):
-        runs = min(runs, max(MIN_WHOLE, WHOLE_JOBS // len(plan.jobs)))
-        tally = _Tally()
-        for _ in range(runs):
-            luck = HashOrder(Random(rng.getrandbits(64)))
-            out = activate(graph, unit, type_=type_, mode=mode, version=version, luck=luck)
-            _count_whole(tally, out)
+        draw = partial(activate, graph, unit, type_=type_, mode=mode, version=version)
+        tally = _play_whole(draw, rng, min(runs, max(MIN_WHOLE, WHOLE_JOBS // len(plan.jobs))))
     else:
         tally = _play(plan, contest(tr), rng, runs)
     _fill(found, tally)
     return found
 
 
-def _play(plan: Compiled, rivals: Contest, rng: Random, runs: int) -> "_Tally":
+def _play_whole(draw: Callable[..., Outcome], rng: Random, runs: int) -> _Tally:
+    """Play whole transactions, each with another order of the hash tables."""
+    tally = _Tally()
+    for _ in range(runs):
+        _count_whole(tally, draw(luck=HashOrder(Random(rng.getrandbits(64)))))
+    return tally
+
+
+def _play(plan: Compiled, rivals: Contest, rng: Random, runs: int) -> _Tally:
     """Play what is random of the check of the ordering and of merging, at most `runs` times."""
     tally = _Tally()
     first = plan.first()

@@ -88,15 +88,17 @@ def look(wish: Wish) -> World:
         host=host,
         problems=(*found.problems, *_about(loaded.problems, new)),
     )
-    unknown = (
-        *box.notes,
-        *_unseen(found),
-        *_templates(found),
-        *_unused(situation),
-        *_unknown(situation, loaded),
-    )
+    unknown = (*box.notes, *_not_known(found, situation, loaded))
     looked = bool(found.given_files) or not wish.paths
     return World(situation, box.version, box.label, unknown, found.problems, looked)
+
+
+def _not_known(found: Prepared, situation: Situation, loaded: Loaded) -> Iterator[str]:
+    """Yield the sentences about what the verdict does not cover."""
+    yield from _unseen(found)
+    yield from _templates(found)
+    yield from _unused(situation)
+    yield from _unknown(situation, loaded)
 
 
 def _wanted(wish: Wish, box: Box) -> Wanted:

@@ -101,8 +101,7 @@ def _command(
     while at < len(value):
         separator = _SEPARATOR.match(value, at)
         if separator:
-            at = separator.end()
-            at += len(value[at:]) - len(value[at:].lstrip(BLANKS))
+            at = _past_blanks(value, separator.end())
             if separator.group() == ";":
                 more = True
                 break
@@ -145,35 +144,31 @@ def next_word(value: str, at: int) -> tuple[str | None, int]:
     extract_first_word_and_warn() with EXTRACT_UNQUOTE and EXTRACT_CUNESCAPE,
     src/basic/extract-word.c, v252.
     """
-    while at < len(value) and value[at] in BLANKS:
-        at += 1
+    at = _past_blanks(value, at)
     if at == len(value):
         return None, at
     word: list[str] = []
     quote = ""
-    while at < len(value):
-        char = value[at]
+    while at < len(value) and (quote or value[at] not in BLANKS):
+        text = char = value[at]
         if char == "\\":
             text, at = _unescape(value, at + 1)
-            word.append(text)
-            continue
-        at += 1
-        if quote:
-            if char == quote:
-                quote = ""
-            else:
-                word.append(char)
-        elif char in "'\"":
-            quote = char
-        elif char in BLANKS:
-            break
         else:
-            word.append(char)
+            at += 1
+            if char == quote:
+                text, quote = "", ""
+            elif not quote and char in "'\"":
+                text, quote = "", char
+        word.append(text)
     if quote:
         raise Unbalanced(f"a quote is never closed: {value}")
+    return "".join(word), _past_blanks(value, at)
+
+
+def _past_blanks(value: str, at: int) -> int:
     while at < len(value) and value[at] in BLANKS:
         at += 1
-    return "".join(word), at
+    return at
 
 
 def _unescape(value: str, at: int) -> tuple[str, int]:

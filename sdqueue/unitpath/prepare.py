@@ -76,9 +76,7 @@ def prepare(wish: Wish, *, environ: Mapping[str, str] | None = None) -> Prepared
         root, user=wish.user, generators=wish.generators, environ=env, version=version
     )
     host = read_host(root, user=wish.user, environ=env)
-    written = Generators()
-    if not (wish.generators or wish.user):
-        written = generators(root, version, container=wish.container, there=wish.has_generators)
+    written = _generated(wish, root, version)
     below = (*written.added, *wish.extra)
     base = Tree(root, path, below)
     what = given(wish.paths, config)
@@ -100,6 +98,13 @@ def prepare(wish: Wish, *, environ: Mapping[str, str] | None = None) -> Prepared
         enabled_names=names,
         given_files=tuple(each.file or each.path for each in what.added),
     )
+
+
+def _generated(wish: Wish, root: str, version: int) -> Generators:
+    """Return what the root's generators would write, where their own output is not at hand."""
+    if wish.generators or wish.user:
+        return Generators()
+    return generators(root, version, container=wish.container, there=wish.has_generators)
 
 
 def _enable(names: tuple[str, ...], files: Tree, host: Host, config: str, version: int) -> Enabled:
