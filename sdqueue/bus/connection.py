@@ -110,8 +110,10 @@ class Bus:
         *body: object,
         timeout_sec: float = 25.0,
         reply_fds: bool = False,
+        interactive: bool = False,
     ) -> tuple[object, ...]:
-        """Call a method and return the values of its reply.
+        """Call a method and return the values of its reply; `interactive`: a person may be asked
+        for leave.
 
         Descriptors in `body` stay the caller's and may be closed once the call waits; those in the
         reply are closed unless `reply_fds` asks for them, and then they are the caller's. Raise
@@ -126,6 +128,7 @@ class Bus:
             destination=destination,
             signature=signature,
             body=body,
+            flags=wire.ALLOW_INTERACTIVE_AUTHORIZATION if interactive else 0,
         )
         data, fds = wire.encode(request)
         self._check_open()

@@ -23,7 +23,8 @@ NAME = "org.sdqueue1"
 PATH = "/org/sdqueue1"
 MANAGER = f"{NAME}.Manager"
 PROPERTIES = "org.freedesktop.DBus.Properties"
-ANSWER_SEC, FOR_EVER_SEC = 25.0, 1e9
+ANSWER_SEC, PERSON_SEC, FOR_EVER_SEC = 25.0, 150.0, 1e9
+"""How long an answer may take; where a person is asked for leave; where it is waited for."""
 NAMES_PER_CALL = 500
 """Jobs asked for at once: the controller does nothing else while it answers."""
 TOO_OLD = "the controller that runs is older than this program and can't tell: sdqueue upgrade."
@@ -64,6 +65,40 @@ class Client:
             raise _understood(error, self._place) from None
         return values[0] if values else None
 
+    async def _change(
+        self,
+        member: str,
+        signature: str,
+        *body: object,
+        timeout_sec: float = ANSWER_SEC,
+        reply_fds: bool = False,
+    ) -> tuple[object, ...]:
+        """Call what may need somebody's leave; a person at a terminal may be asked for it."""
+        may_ask = os.isatty(0)
+        try:
+            return await self._bus.call(
+                NAME,
+                PATH,
+                MANAGER,
+                member,
+                signature,
+                *body,
+                timeout_sec=max(timeout_sec, PERSON_SEC) if may_ask else timeout_sec,
+                reply_fds=reply_fds,
+                interactive=may_ask,
+            )
+        except RemoteError as error:
+            raise _understood(error, self._place) from None
+
+    async def require(self, feature: str) -> None:
+        """Raise TooOld unless the controller has a feature: who relies on it does nothing else."""
+        features = (await self.properties()).get("Features")
+        if not isinstance(features, list) or feature not in features:
+            raise TooOld(
+                f"the controller that runs is older than this program and has no {feature}:"
+                " sdqueue upgrade."
+            )
+
     async def list_jobs(self, names: Sequence[str]) -> list[Row]:
         """Return the rows of those jobs that are queued or running; of all for no names."""
         found: list[Row] = []
@@ -89,6 +124,7 @@ class Client:
 
     async def list_owners(self, lane: str = "") -> list[Row]:
         """Return who has or uses a lane now; of all lanes for no name."""
+        await self.require("owners")
         return _rows(await self._call("ListOwners", "s", lane), OWNER_KEYS)
 
     async def plan(self) -> list[Row]:
@@ -101,38 +137,35 @@ class Client:
 
     async def cancel(self, name: str) -> str:
         """Cancel a job; return what that does: `parked` or `stopping`."""
-        return str(await self._call("CancelJob", "s", name))
+        (effect,) = await self._change("CancelJob", "s", name)
+        return str(effect)
 
     async def pause(self, lane: str, *, paused: bool) -> None:
         """Pause a lane, or let it go on."""
-        await self._call("PauseLane", "sb", lane, paused)
+        await self._change("PauseLane", "sb", lane, paused)
 
     async def acquire(self, lane: str, who: str, why: str, *, wait: bool) -> tuple[str, int]:
         """Have a lease; return its object's path, and the descriptor that holds it, the caller's.
 
         With `wait` it is waited for as long as this is not cancelled; else LaneBusy.
         """
-        options = {"wait": Variant("b", wait)}
-        try:
-            path, descriptor = await self._bus.call(
-                NAME,
-                PATH,
-                MANAGER,
-                "AcquireLease",
-                "sssa{sv}",
-                *(lane, who, why, options),
-                timeout_sec=FOR_EVER_SEC if wait else ANSWER_SEC,
-                reply_fds=True,
-            )
-        except RemoteError as error:
-            raise _understood(error, self._place) from None
+        await self.require("leases")
+        path, descriptor = await self._change(
+            "AcquireLease",
+            "sssa{sv}",
+            *(lane, who, why, {"wait": Variant("b", wait)}),
+            timeout_sec=FOR_EVER_SEC if wait else ANSWER_SEC,
+            reply_fds=True,
+        )
         if not isinstance(descriptor, int):
             raise SdqueueError("the controller gave no descriptor with the lease.")
         return str(path), descriptor
 
     async def adopt(self, lane: str, what: str, name: str) -> str:
         """Make a unit or a process the lane's occupant; return the path of the lease's object."""
-        return str(await self._call("AdoptOwner", "sss", lane, what, name))
+        await self.require("leases")
+        (path,) = await self._change("AdoptOwner", "sss", lane, what, name)
+        return str(path)
 
     async def properties(self) -> Row:
         """Return the manager's properties."""
