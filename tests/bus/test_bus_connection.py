@@ -541,6 +541,25 @@ def test_a_call_to_a_name_that_is_none_is_refused_before_it_is_sent(
     run_async(main())
 
 
+def test_a_call_says_whether_a_person_may_be_asked_for_leave(
+    daemon: Daemon, run_async: RunAsync
+) -> None:
+    async def act() -> None:
+        async with two(daemon) as (server, client):
+            flags: list[int] = []
+
+            def answer(message: Message) -> None:
+                flags.append(message.flags)
+                server.reply(message)
+
+            name = await serve_raw(server, answer)
+            for interactive in (False, True):
+                await call(client, name, interactive=interactive)
+            assert flags == [0, wire.ALLOW_INTERACTIVE_AUTHORIZATION]
+
+    run_async(act())
+
+
 def test_an_error_text_of_any_kind_reaches_the_caller(daemon: Daemon, run_async: RunAsync) -> None:
     async def main() -> None:
         async with two(daemon) as (bus, peer):

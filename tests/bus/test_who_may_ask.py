@@ -15,7 +15,7 @@ import pytest
 from sdqueue.bus.connection import Bus
 from sdqueue.bus.interface import Interface, Method, args
 from sdqueue.bus.match import Match, Signal
-from sdqueue.bus.service import PROPERTIES, Request, Service
+from sdqueue.bus.service import INTROSPECTABLE, PROPERTIES, Request, Service
 from sdqueue.bus.tree import ObjectTree
 from sdqueue.controller import manager_service
 from sdqueue.controller.controller import Controller, Options
@@ -28,12 +28,12 @@ from sdqueue.controller.service import QueueService
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.decide import step
-from sdqueue.core.model import CODE_HELP, Code, JobState
+from sdqueue.core.model import CODE_HELP, Code, Job, JobState, Phase
 from sdqueue.core.spec import Config, JobSpec
 from sdqueue.core.view import job_row
 from sdqueue.spool.eventlog import EventLog
 from sdqueue.spool.layout import Spool, open_spool
-from sdqueue.words.errors import SdqueueError
+from sdqueue.words.errors import RemoteError, SdqueueError
 from tests.bus.busdaemon import until
 from tests.harness.tools import require_programs
 
@@ -227,6 +227,31 @@ def test_what_is_announced_of_a_lane_is_what_has_changed_and_nothing_if_nothing_
         assert len([each for each in heard if each.path == f"{LANES}/gpu"]) == 1
 
     run_async(scene())
+
+
+def test_a_hundred_thousand_jobs_are_reached_by_name_and_not_listed(
+    play: Callable[..., None],
+) -> None:
+    async def scene(queue: Controller, ask: Ask) -> None:
+        names = [f"{number}-cpu-x" for number in range(100_000)]
+        queue.state.jobs |= {name: Job(name, None, Phase.ASIDE, 1e9) for name in names}
+        said = await ask(0, "GetJob", "s", "99999-cpu-x")
+        assert said == f'o "{JOBS}/_399999_2dcpu_2dx"\n'
+        assert "<node name" not in await introspected(queue, JOBS)
+        there = await introspected(queue, f"{JOBS}/_399999_2dcpu_2dx")
+        assert JOB in there
+        with pytest.raises(RemoteError, match="UnknownObject"):
+            await introspected(queue, f"{JOBS}/_3100000_2dcpu_2dx")
+        assert 'name="job"' in await introspected(queue, PATH)
+
+    play(scene)
+
+
+async def introspected(queue: Controller, path: str) -> str:
+    """Return what an object says that it is."""
+    async with await Bus.connect(queue.options.address) as bus:
+        (xml,) = await bus.call(NAME, path, INTROSPECTABLE.name, "Introspect")
+        return str(xml)
 
 
 # A user's queue ---------------------------------------------------------------------------------
