@@ -22,7 +22,7 @@ DETAIL_KEYS: dict[str, str] = {
     "dropins": "drop-in files that apply to its unit, and win over what the header says",
     "runs": "the records of its runs, the last one last",
 }
-"""What `show --json` gives beside the keys of `core.view.JOB_KEYS`."""
+"""What `show --json` gives beside the keys of `core.keys.JOB_KEYS`."""
 
 _RUN_COLUMNS = (
     Column("RUN", "run", right=True),

@@ -8,6 +8,7 @@ from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import Column, colours, print_json, print_lines, table
 from sdqueue.cli.place import Place
 from sdqueue.cli.rows import Told, completed
+from sdqueue.cli.times import ago
 
 COLUMNS = (
     Column("#", "number", right=True),
@@ -51,8 +52,6 @@ def run(args: Arguments) -> int:
 
 
 def _reason(reason: object, now_sec: float) -> dict[str, str]:
-    from sdqueue.cli.times import ago
-
     if not isinstance(reason, dict):
         return {"code": "", "detail": ""}
     return {

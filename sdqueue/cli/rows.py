@@ -1,6 +1,6 @@
 """Jobs as rows, from files alone, and completed by the controller where it is there.
 
-A row has the keys of `core.view.JOB_KEYS`, whoever made it. What files say is quick to read and
+A row has the keys of `core.keys.JOB_KEYS`, whoever made it. What files say is quick to read and
 survives everything; why a queued job waits is known to the controller alone.
 """
 

@@ -16,10 +16,7 @@ from sdqueue.cli.output import (
 )
 from sdqueue.cli.overall import Overall, overall
 from sdqueue.cli.place import Place
-from sdqueue.cli.rows import (
-    DIRECTORY_OF,
-    Row,
-)
+from sdqueue.cli.rows import DIRECTORY_OF, Row
 from sdqueue.cli.safe import safe
 from sdqueue.cli.times import ago
 

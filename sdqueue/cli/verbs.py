@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class Verb:
     """One verb: its module in `sdqueue.cli`, what follows it on the command line, one line of help.
 
-    `words` says what completion offers for its arguments: kinds of `names.KINDS`.
+    `words` says what completion offers for its arguments: keys of `completion.WORDS`.
     """
 
     __slots__ = ("aliases", "group", "help", "module", "name", "usage", "words")

@@ -11,7 +11,7 @@ from sdqueue.lint.finding import Finding
 class Report:
     """Findings, worst first; `base` says what they were held against, `unknown` what isn't covered.
 
-    `files` is how many files were looked at, `looked_at` how many units. `graph` is for pictures.
+    `files` is how many files were looked at. `graph` is for pictures.
     """
 
     findings: tuple[Finding, ...]
