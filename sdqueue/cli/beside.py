@@ -108,9 +108,13 @@ class Companion:
         """Hear what becomes of the lease, over any number of connections."""
         address = system_bus_address if self._place.system else user_bus_address
         while True:
-            with suppress(BusError):
+            try:
                 async with await Bus.connect(address(os.environ)) as bus:
                     await self._follow(bus)
+            except BusError:
+                pass
+            except Exception as error:  # whatever it is, listening goes on
+                _say(f"trouble in hearing who waits for lane {self._lane}: {error!r}")
             await asyncio.sleep(AGAIN_SEC)
 
     async def _follow(self, bus: Bus) -> None:
