@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from sdqueue.cli.operating import Effect, add_jobs, print_effects
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.place import Place
-from sdqueue.cli.rows import DIRECTORY_OF, expand
+from sdqueue.cli.rows import DIRECTORY_OF, expand, expand_told
 from sdqueue.cli.watching import state_of
 from sdqueue.spool.layout import lock
 from sdqueue.spool.moves import move
-from sdqueue.words.errors import NoSuchJob, SdqueueError, SpoolBusy, WrongState
+from sdqueue.words.errors import AccessDenied, NoSuchJob, SdqueueError, SpoolBusy, WrongState
 from sdqueue.words.names import unit_of_job
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def run(args: Arguments) -> int:
 
 def _meant(place: Place, patterns: Sequence[str]) -> list[str]:
     """Return the waiting and running jobs that are meant; a name of an ended one is WrongState."""
+    if not place.is_readable:
+        return expand_told(place, patterns)
     found: dict[str, None] = {}
     for pattern in patterns:
         try:
@@ -50,7 +52,7 @@ def _meant(place: Place, patterns: Sequence[str]) -> list[str]:
 
 
 def _cancel_all(place: Place, names: Sequence[str]) -> dict[str, Effect]:
-    if not place.has_controller():
+    if place.is_readable and not place.has_controller():
         try:
             return _without_controller(place, names)
         except SpoolBusy:
@@ -66,7 +68,7 @@ def _cancel_all(place: Place, names: Sequence[str]) -> dict[str, Effect]:
 async def _cancel(client: "Client", name: str) -> Effect:
     try:
         return await client.cancel(name)
-    except (NoSuchJob, WrongState) as error:
+    except (NoSuchJob, WrongState, AccessDenied) as error:
         return error
 
 

@@ -61,9 +61,24 @@ def expand(place: Place, patterns: Sequence[str], states: Iterable[str]) -> list
 
     Raise NoSuchJob for a plain name, or a pattern, that means none.
     """
-    names = sorted(
-        {name for state in states for name in list_names(place.spool, state)}, key=sort_key
-    )
+    return _fitting({name for state in states for name in list_names(place.spool, state)}, patterns)
+
+
+def expand_told(place: Place, patterns: Sequence[str]) -> list[str]:
+    """Do the same for queued and running jobs by the controller's word, for who can't read files.
+
+    Without a glob no more is asked than what is named: a stranger is not told of all of many jobs.
+    """
+    from sdqueue.cli.client import ask
+
+    plain = [pattern.removesuffix(SUFFIX) for pattern in patterns]
+    wanted = [] if any(map(_GLOB.intersection, plain)) else plain
+    told = ask(place, lambda client: client.list_jobs(wanted))
+    return _fitting((str(row["name"]) for row in told), patterns)
+
+
+def _fitting(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    names = sorted(names, key=sort_key)
     found: dict[str, None] = {}
     for pattern in patterns:
         fits = [name for name in names if matcher([pattern])(name)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sdqueue.cli.options import Arguments, Parser
 from sdqueue.cli.output import Column, colours, print_json, print_lines, table
 from sdqueue.cli.place import Place
-from sdqueue.cli.rows import DIRECTORY_OF, Row, completed, expand, file_rows, matcher
+from sdqueue.cli.rows import DIRECTORY_OF, Row, completed, expand, expand_told, file_rows, matcher
 from sdqueue.cli.times import ago
 
 COLUMNS = (
@@ -31,8 +31,12 @@ def add_arguments(parser: Parser) -> None:
 def run(args: Arguments) -> int:
     """Say why."""
     place = Place(system=args.system)
-    names = expand(place, args.jobs, DIRECTORY_OF)
-    chains = chains_of(place, names)
+    if place.is_readable:
+        names = expand(place, args.jobs, DIRECTORY_OF)
+        chains = chains_of(place, names)
+    else:
+        told = _told(place, expand_told(place, args.jobs))
+        names, chains = list(told), list(told.values())
     if args.json != "off":
         print_json(
             [{"name": name, "chain": chain} for name, chain in zip(names, chains, strict=True)],
@@ -61,13 +65,11 @@ def chains_of(place: Place, names: Sequence[str]) -> list[list[Row]]:
     for row in file_rows(place, wanted=matcher(names)):
         rows.setdefault(str(row["name"]), row)
     alive = [name for name in names if rows[name]["state"] in ("queued", "running")]
-    told = _told(place, alive)
+    told = _told(place, alive) if alive and place.has_controller() else {}
     return [told.get(name) or [_link(place, rows[name])] for name in names]
 
 
 def _told(place: Place, names: Sequence[str]) -> dict[str, list[Row]]:
-    if not names or not place.has_controller():
-        return {}
     from sdqueue.cli.client import Client, ask_if_there
     from sdqueue.words.errors import NoSuchJob, WrongState
 

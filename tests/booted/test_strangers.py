@@ -130,6 +130,30 @@ def test_a_user_cancels_her_own_job_and_no_other(queue: MachineQueue) -> None:
         queue.wait(name, "done")
 
 
+def test_the_command_line_of_a_user_looks_and_cancels_what_is_hers(queue: MachineQueue) -> None:
+    def say(*words: str) -> "subprocess.CompletedProcess[str]":
+        return queue.container.run(["sdqueue", "--system", *words], user="anna", check=False)
+
+    queue.put("7-cpu-berts", HELD, owner="bert")
+    queue.wait_running("7-cpu-berts")
+    queue.put("8-cpu-annas", "true", owner="anna")
+    queue.wait_reason("8-cpu-annas", "lane-taken")
+    for words in (("status",), ("list",), ("plan",), ("why", "8-*"), ("why", "8-cpu-annas")):
+        done = say(*words)
+        assert (done.returncode, "8-cpu-annas" in done.stdout) == (0, True), (words, done)
+    assert (say("is-free", "gpu").returncode, say("is-free", "cpu").returncode) == (0, 1)
+    assert say("why", "nobodys").returncode == 4
+    assert "may not cancel jobs of other users" in say("cancel", "7-cpu-berts").stderr
+    assert "may not pause lanes" in say("pause", "cpu").stderr
+    assert "may not take a lane" in say("hold", "gpu", "--", "true").stderr
+    assert say("cancel", "8-*").returncode == 0
+    queue.wait("8-cpu-annas", "parked")
+    assert queue.state("7-cpu-berts") == "running"
+    assert "chown" not in say("doctor").stdout
+    (queue.container.root / GO[1:]).touch()
+    queue.wait("7-cpu-berts", "done")
+
+
 def test_who_may_pause_a_lane_is_polkit_s_to_say(queue: MachineQueue) -> None:
     let_bert(queue, "manage-lanes")
     assert "without authorization" in answer(queue, "anna", "PauseLane", "sb", "cpu", "true")

@@ -43,6 +43,7 @@ def spool(patient: Patient) -> Iterator[Verdict]:
 
 
 def _access(patient: Patient, root: str) -> Iterator[Verdict]:
+    owner = 0 if patient.place.spool.system else os.geteuid()
     for name in DIRECTORIES:
         directory = f"{root}/{name}".rstrip("/")
         try:
@@ -50,8 +51,8 @@ def _access(patient: Patient, root: str) -> Iterator[Verdict]:
         except FileNotFoundError:
             continue
         quoted = shlex.quote(directory)
-        if status.st_uid != os.geteuid():
-            mend = f"chown -R {os.geteuid()} {quoted}"
+        if status.st_uid != owner:
+            mend = f"chown -R {owner} {quoted}"
             yield Verdict(PROBLEM, f"{directory} belongs to uid {status.st_uid}", mend)
         mode = stat.S_IMODE(status.st_mode)
         right = patient.place.spool.mode_of(name)
