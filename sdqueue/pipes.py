@@ -14,15 +14,18 @@ def writers(inode: int, proc_dir: str = "/proc") -> Iterator[int]:
 
 def _writes(process_dir: str, wanted: str) -> bool:
     try:
-        return any(
-            os.readlink(f"{process_dir}/fd/{fd}") == wanted and _is_for_writing(process_dir, fd)
-            for fd in os.listdir(f"{process_dir}/fd")
-        )
+        descriptors = os.listdir(f"{process_dir}/fd")
     except OSError:  # it has ended, or is somebody else's
         return False
+    return any(_is_writer(process_dir, fd, wanted) for fd in descriptors)
 
 
-def _is_for_writing(process_dir: str, fd: str) -> bool:
-    with open(f"{process_dir}/fdinfo/{fd}", encoding="ascii", errors="replace") as file:
-        flags = next(line.split()[1] for line in file if line.startswith("flags:"))
+def _is_writer(process_dir: str, fd: str, wanted: str) -> bool:
+    try:
+        if os.readlink(f"{process_dir}/fd/{fd}") != wanted:
+            return False
+        with open(f"{process_dir}/fdinfo/{fd}", encoding="ascii", errors="replace") as file:
+            flags = next((line.split()[1] for line in file if line.startswith("flags:")), "0")
+    except OSError:  # it was closed
+        return False
     return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY

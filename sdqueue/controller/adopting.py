@@ -5,6 +5,7 @@ what its main process leaves behind; where that can't be had, by its main proces
 """
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from sdqueue.controller.runner import Runner
 
 CGROUP_DIRS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
-OWN_PREFIX = "sdqueue-"
+OWN_PREFIXES = ("sdqueue-", "sdqueue.")
+"""Units of the queue itself: what waits for their end is in them, and would wait for itself."""
 RUNNING = frozenset({"active", "activating", "reloading", "deactivating"})
 
 
@@ -43,11 +45,11 @@ async def find_adopted(runner: "Runner", what: str, caller: Credentials, queue_u
 
 
 def _process(what: str, caller: Credentials, queue_uid: int) -> Adopted:
-    pid = int(what)
     try:
+        pid = int(what)
         descriptor = os.pidfd_open(pid)
-    except (OSError, OverflowError):
-        raise WrongState(f"there is no process {what}") from None
+    except (OSError, OverflowError, ValueError):
+        raise WrongState(f"there is no process {shown(what)}") from None
     try:
         owner = os.stat(f"/proc/{pid}").st_uid
     except OSError:
@@ -60,23 +62,25 @@ def _process(what: str, caller: Credentials, queue_uid: int) -> Adopted:
 
 
 async def _unit(runner: "Runner", what: str) -> Adopted:
-    if what.startswith(OWN_PREFIX) or "/" in what or "." not in what:
+    if what.startswith(OWN_PREFIXES) or "/" in what or "." not in what:
         raise UsageError(f"{shown(what)} is neither a pid nor the full name of a unit to adopt")
     found = await runner.manager().unit_properties(what) or {}
     if found.get("ActiveState") not in RUNNING:
         state = found.get("ActiveState", "not there")
         raise WrongState(f"unit {what} is {state}; only what runs can be adopted")
-    pid = found.get("MainPID") or 0
+    pid = _number(found.get("MainPID"))
     group = str(found.get("ControlGroup", ""))
     for directory in CGROUP_DIRS if group else ():
-        try:
+        with suppress(OSError):
+            first = pid or _first_pid(f"{directory}{group}")
             events = os.open(f"{directory}{group}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            continue
-        return Adopted(what, _number(pid) or _first_pid(f"{directory}{group}"), events)
-    if not _number(pid):
+            return Adopted(what, first, events)
+    if not pid:
         raise WrongState(f"the end of unit {what} could not be told: it has no main process")
-    return Adopted(what, _number(pid), os.pidfd_open(_number(pid)))
+    try:
+        return Adopted(what, pid, os.pidfd_open(pid))
+    except OSError:
+        raise WrongState(f"unit {what} has just ended") from None
 
 
 def _number(value: object) -> int:
@@ -84,5 +88,7 @@ def _number(value: object) -> int:
 
 
 def _first_pid(group_dir: str) -> int:
-    with open(f"{group_dir}/cgroup.procs", encoding="ascii") as file:
+    """Name one process of a control group, 0 where they are all further below."""
+    with suppress(OSError), open(f"{group_dir}/cgroup.procs", encoding="ascii") as file:
         return int(next(iter(file), "0"))
+    return 0

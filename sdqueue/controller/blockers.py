@@ -18,9 +18,10 @@ REFUSAL_SEC = 1.0
 async def refusal(runner: Runner, lane: str, error: RemoteError) -> Reason:
     """Say who stands in the way. The error's text is only used where nobody is found."""
     blocker = ""
-    if reaction(error) == "occupied":
+    present = runner.state.lanes.get(lane)  # it may be configured no more, and gone
+    if present and reaction(error) == "occupied":
         with suppress(BusError):
-            blocker = await find_blocker(runner.manager(), runner.state.lanes[lane].lane)
+            blocker = await find_blocker(runner.manager(), present.lane)
     if blocker:
         return Reason(Code.REFUSED, f"refused by the service manager: {blocker} runs", blocker)
     again = time.time() + REFUSAL_SEC

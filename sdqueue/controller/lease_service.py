@@ -17,6 +17,7 @@ from sdqueue.bus.service import Credentials, Request, Service
 from sdqueue.bus.tree import ObjectTree, object_path
 from sdqueue.controller import lending
 from sdqueue.controller.adopting import find_adopted
+from sdqueue.controller.leases import give_up
 from sdqueue.controller.lending import describe
 from sdqueue.controller.offering import LEASE, LEASES, rows
 from sdqueue.controller.permission import permitted
@@ -64,8 +65,9 @@ async def acquire(
         if wait:
             await _wait_for_either(acquiring, request)
         return lease_path(lease.id), await acquiring
-    finally:
-        acquiring.cancel()
+    except BaseException:
+        give_up(acquiring)
+        raise
 
 
 async def _wait_for_either(acquiring: "asyncio.Future[int]", request: Request) -> None:
@@ -84,7 +86,7 @@ async def adopt(request: Request, queue: "Controller", lane: str, what: str, nam
     caller = await permitted(request, queue, "acquire-lease")
     adopted = await find_adopted(queue.runner, what, caller, queue.state.uid)
     try:
-        lease = _lease(queue, caller, lane, name or what, "adopted")
+        lease = _lease(queue, caller, lane, name or what[:WHO_MAX], "adopted")
         found = await describe(queue.runner, adopted.holds(lease))
         _check_room(queue, caller.uid)
         await queue.runner.leases.adopt(found, adopted.descriptor)

@@ -11,6 +11,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -121,14 +122,25 @@ class Leases:
             self.drop(unit)
 
 
+def give_up(acquiring: "asyncio.Future[int]") -> None:
+    """Want a descriptor no longer that may have come just now, and that nobody else would close."""
+
+    def close(given_up: "asyncio.Future[int]") -> None:
+        if not given_up.cancelled() and given_up.exception() is None:
+            os.close(given_up.result())
+
+    acquiring.add_done_callback(close)
+    acquiring.cancel()
+
+
 def open_process(pid: int, started: int) -> int | None:
-    """Open the process that has this pid since `started`; None where it has ended."""
-    try:
+    """Open the process that has this pid since `started`; None where it has ended, or can't be
+    looked at."""
+    with suppress(OSError):
         pidfd = os.pidfd_open(pid)
-    except OSError:
-        return None
-    process = look_at(pid)
-    if process and process.started == started:
-        return pidfd
-    os.close(pidfd)
+        with suppress(OSError):
+            process = look_at(pid)
+            if process and process.started == started:
+                return pidfd
+        os.close(pidfd)
     return None

@@ -6,10 +6,11 @@ and when it ends, who has the pipe open now is looked for, and is the holder fro
 
 import asyncio
 import os
+from contextlib import suppress
 from dataclasses import replace
 
 from sdqueue import pipes
-from sdqueue.bus.systemd import reaction
+from sdqueue.bus.systemd import Reaction, reaction
 from sdqueue.controller.blockers import refusal, tell_if_gone
 from sdqueue.controller.leases import Asked, open_process
 from sdqueue.controller.runner import Runner
@@ -18,9 +19,12 @@ from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.lease import Lease, lease_properties
 from sdqueue.core.model import Code, Reason
+from sdqueue.core.unit import Property
 from sdqueue.owners.box import look_at
+from sdqueue.owners.clients import Process
 from sdqueue.words.errors import BusError, LaneBusy, RemoteError
 
+AGAIN_SEC = 1.0
 WHOSE_SEC = 1.0
 """How long to ask whose a process is, before it is taken on without that."""
 
@@ -42,29 +46,53 @@ async def grant(runner: Runner, action: act.Grant) -> None:
 
 
 async def _start(runner: Runner, action: act.Grant, asked: Asked) -> bool:
-    """Say whether the unit was started; if not, that is told."""
+    """Say whether the unit was started; if not, that is told.
+
+    Where the answer is lost, who waits has it tried again, under the same name.
+    """
     lease = action.lease
     lane = runner.state.lanes[lease.lane].lane
     source = os.dup(asked.source)  # whoever asked may go meanwhile, and close it
     try:
         properties = lease_properties(lease, lane, system=runner.places.system, argv=asked.argv)
         properties.append(("StandardInputFileDescriptor", "h", source))
-        await runner.manager().start_transient(lease.backing_unit, properties)
-    except BusError as error:
-        why = await _why_not(runner, lease, error)
-        waits = action.wait and lease.id in runner.leases.asked and isinstance(error, RemoteError)
-        runner.post(ev.LeaseRefused(lease, why, waits))
-        await tell_if_gone(runner, why)
-        return False
+        while error := await _refused(runner, lease.backing_unit, properties):
+            is_asked = lease.id in runner.leases.asked
+            if not (action.wait and is_asked and _reaction(error) == "later"):
+                await _tell_refusal(runner, action, error)
+                return False
+            await asyncio.sleep(AGAIN_SEC)
     finally:
         os.close(source)
     return True
 
 
-async def _why_not(runner: Runner, lease: Lease, error: BusError) -> Reason:
-    if isinstance(error, RemoteError) and reaction(error) != "later":
-        return await refusal(runner, lease.lane, error)
-    return Reason(Code.REFUSED, f"the service manager does not answer: {error}")
+async def _refused(runner: Runner, unit: str, properties: list[Property]) -> BusError | None:
+    """Have the unit started; give the error of a manager that did not, or that does not answer."""
+    try:
+        await runner.manager().start_transient(unit, properties)
+    except BusError as error:
+        # The name is the lease's alone: it is there if a start before this one has succeeded.
+        return None if _reaction(error) == "exists" else error
+    return None
+
+
+async def _tell_refusal(runner: Runner, action: act.Grant, error: BusError) -> None:
+    lease = action.lease
+    if _reaction(error) == "later":
+        why = Reason(Code.REFUSED, f"the service manager does not answer: {error}")
+        runner.post(ev.LeaseRefused(lease, why))
+        runner.recheck()  # it may have been started all the same
+        return
+    assert isinstance(error, RemoteError)
+    why = await refusal(runner, lease.lane, error)
+    runner.post(ev.LeaseRefused(lease, why, action.wait and lease.id in runner.leases.asked))
+    await tell_if_gone(runner, why)
+
+
+def _reaction(error: BusError) -> Reaction | None:
+    """Say what a failed start means; one without an answer is one whose outcome is not known."""
+    return reaction(error) if isinstance(error, RemoteError) else "later"
 
 
 async def deny(runner: Runner, action: act.Deny) -> None:
@@ -92,7 +120,7 @@ async def _find_heir(runner: Runner, lease: Lease) -> None:
     """Find who has the pipe open now; where that can't be told, the lease says who had it."""
     if not lease.pipe:
         return
-    for pid in await asyncio.to_thread(lambda: list(pipes.writers(lease.pipe))):
+    for pid in await asyncio.to_thread(_writers, lease.pipe):
         heir = await describe(runner, replace(lease, pid=pid))
         lane = runner.state.lanes.get(lease.lane)
         if heir.started and lane and lease.backing_unit in lane.leases:
@@ -101,9 +129,16 @@ async def _find_heir(runner: Runner, lease: Lease) -> None:
             return
 
 
+def _writers(pipe: int) -> list[int]:
+    """List who has the pipe open, but for us, who have it until it is on its way to its holder."""
+    with suppress(OSError):
+        return [pid for pid in pipes.writers(pipe) if pid != os.getpid()]
+    return []
+
+
 async def describe(runner: Runner, lease: Lease) -> Lease:
     """Say of a lease which process its pid is: since when, its name, its unit."""
-    process = await asyncio.to_thread(look_at, lease.pid)
+    process = await asyncio.to_thread(_look_at, lease.pid)
     if process is None or (pidfd := open_process(lease.pid, process.started)) is None:
         return replace(lease, started=0)
     try:
@@ -114,4 +149,11 @@ async def describe(runner: Runner, lease: Lease) -> Lease:
     finally:
         os.close(pidfd)
     unit = found.unit if found else ""
-    return replace(lease, started=process.started, comm=process.comm, unit=unit)
+    comm = "".join(each if each.isprintable() else "?" for each in process.comm)
+    return replace(lease, started=process.started, comm=comm, unit=unit)
+
+
+def _look_at(pid: int) -> Process | None:
+    with suppress(OSError):
+        return look_at(pid)
+    return None

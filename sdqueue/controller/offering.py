@@ -30,7 +30,12 @@ def rows(found: Iterable[Mapping[str, object]]) -> list[dict[str, Variant]]:
     return [row(each) for each in found]
 
 
+_INT64 = range(-(2**63), 2**63)
+
+
 def _variant(value: object) -> Variant:
+    if isinstance(value, int) and value not in _INT64:  # a driver's counter may be any number
+        value = max(_INT64[0], min(value, _INT64[-1]))
     for kind, signature in _SIGNATURES:
         if isinstance(value, kind):
             return Variant(signature, row(value) if isinstance(value, dict) else value)

@@ -64,6 +64,7 @@ class Session:
         self._service = QueueService(controller, bus)
         self._is_reloading = False
         self._is_stale = False
+        self._removed: set[str] = set()
         self._reconciling = asyncio.Lock()
         self.is_ready = False
 
@@ -121,6 +122,7 @@ class Session:
             return
         if run := self._runner.runs.get(event.unit):
             run.gone()
+        self._removed.add(event.unit)
         self._runner.leases.gone(event.unit)
         self._controller.post(ev.UnitGone(event.unit))
 
@@ -169,6 +171,7 @@ class Session:
         places = self._controller.places
         places.manager = await manager_id(self._systemd, places.boot)
         state, post = self._controller.state, self._controller.post
+        self._removed.clear()
         # Before the listing: a unit that is started after it would seem to be missing.
         believed = [(job, job.run) for job in state.jobs.values() if self._is_judged(job)]
         listed = {unit.name: unit for unit in await self._systemd.list_units(OURS)}
@@ -183,6 +186,7 @@ class Session:
         for lane in state.lanes.values():
             for name, holder in lane.occupants.items():
                 if name not in listed and not self._runner.is_busy(holder or name):
+                    self._runner.leases.gone(name)
                     post(ev.UnitGone(name))
 
     def _is_judged(self, job: Job) -> bool:
@@ -235,6 +239,8 @@ class Session:
         if unit.active_state not in RUNNING_STATES or (job and job in state.jobs):
             return
         properties = await self._systemd.unit_properties(unit.name) or {}
+        if unit.name in self._removed:
+            return  # its end is told already, and would not be told again
         if unit.name.startswith(names.LEASE_UNIT_PREFIX):
             self._see_lease(unit.name, properties)
         slice_name = str(properties.get("Slice", ""))

@@ -213,6 +213,35 @@ def test_one_user_can_not_have_more_than_some(queue: Queue) -> None:
                 pass
 
 
+def test_a_holder_may_say_any_number_of_what_it_keeps(queue: Queue) -> None:
+    with Engine(queue.manager) as engine:
+        engine.acquire("gpu")
+        engine.say(f"release {2**64 - 1}")
+        engine.next("released")
+        wait_lane(queue, "free")
+        (ended,) = queue.events(event="lease-end")
+        assert ended["parked_bytes"] == 2**64 - 1
+        queue.put("1-gpu-a", "true")
+        queue.wait("1-gpu-a", "done")
+
+
+def test_a_unit_that_says_of_itself_that_it_is_a_lease_is_a_stranger_in_the_lane(
+    queue: Queue,
+) -> None:
+    told = {"ID": "a1", "LANE": "gpu", "WHO": "x", "WHY": "", "UID": "0", "PID": str(10**20)}
+    told |= {"STARTED": "5", "COMM": "", "UNIT": "", "PIPE": "1", "ADOPTED": "", "SINCE_SEC": "nan"}
+    unit = "sdqueue-lease-gpu-a1.service"
+    run = ["systemd-run", "--user", "--quiet", f"--unit={unit}", "--slice=sdqueue-gpu.slice"]
+    environment = [f"--setenv=SDQUEUE_LEASE_{key}={value}" for key, value in told.items()]
+    queue.kill()
+    queue.manager.run([*run, "--collect", *environment, "sleep", "1000"])
+    queue.start()
+    wait_lane(queue, "running")
+    assert queue.ask("ListLeases") == []
+    queue.manager.run(["systemctl", "--user", "stop", unit])
+    wait_lane(queue, "free")
+
+
 # Adopted
 
 
@@ -258,13 +287,31 @@ def test_a_unit_is_adopted_until_the_last_of_its_processes_is_gone(
     queue.wait("1-gpu-a", "done")
 
 
+def test_what_a_lease_says_outlives_the_manager_s_reading_it_again(queue: Queue) -> None:
+    name = "50% \"x\" \\n $HOME %n 'a' ;#\\"
+    process = sleeper(queue)
+    try:
+        queue.ask("AdoptOwner", "sss", "gpu", str(process.pid), name)
+        queue.manager.reload()
+        queue.manager.reexec()
+        queue.kill()
+        queue.start()
+        eventually(lambda: queue.ask("ListLeases"), "the lease")
+        assert [row["who"] for row in queue.ask("ListLeases")] == [name]
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.parametrize(
     ("what", "said"),
     [
         ("4194305", "no process"),
+        ("9" * 5000, "no process"),
         ("bench", "neither a pid nor"),
         ("nowhere.service", "not there"),
         ("sdqueue-job-1.service", "neither a pid nor"),
+        ("sdqueue.slice", "neither a pid nor"),
         ("../x.service", "neither a pid nor"),
     ],
 )
