@@ -154,7 +154,7 @@ LEASE_METHODS = (
 
 async def release(request: Request, found: LeaseObject, parked_bytes: int) -> None:
     """Let a lease go, as closing its descriptor does; the holder may say what memory it keeps."""
-    await permitted(request, found.queue, "acquire-lease", owner=found.lease.uid)
+    await permitted(request, found.queue, "manage-lanes", owner=found.lease.uid)
     await lending.release(found.queue.runner, found.lease, parked_bytes)
 
 

@@ -20,7 +20,7 @@ from sdqueue.bus.tree import ObjectTree
 from sdqueue.controller import manager_service
 from sdqueue.controller.controller import Controller, Options
 from sdqueue.controller.journal import Journal
-from sdqueue.controller.offering import JOB, JOBS, LANE, LANES, MANAGER, NAME, PATH
+from sdqueue.controller.offering import JOB, JOBS, LANE, LANES, LEASE, LEASES, MANAGER, NAME, PATH
 from sdqueue.controller.permission import AUTHORITY, AUTHORITY_PATH, POLKIT
 from sdqueue.controller.places import Places
 from sdqueue.controller.privacy import public
@@ -28,6 +28,7 @@ from sdqueue.controller.service import QueueService
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.decide import step
+from sdqueue.core.lease import Lease
 from sdqueue.core.model import CODE_HELP, Code, Job, JobState, Phase
 from sdqueue.core.spec import Config, JobSpec
 from sdqueue.core.view import job_row
@@ -155,7 +156,8 @@ async def busctl(address: str, uid: int, *call: str, path: str = PATH) -> str:
     command = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "busctl"]
     while call[0].startswith("--"):
         command, call = [*command, call[0]], call[1:]
-    interface = MANAGER if path == PATH else LANE if path.startswith(LANES) else JOB
+    families = {LANES: LANE, LEASES: LEASE, JOBS: JOB}
+    interface = families.get(path.rpartition("/")[0], MANAGER)
     command += [f"--address={address}", "call", NAME, path, interface, *call]
     process = await asyncio.create_subprocess_exec(
         *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -399,6 +401,20 @@ def test_root_and_owners_are_not_asked_about(play: Callable[..., None]) -> None:
         assert queue._inbox == [ev.LanePaused("cpu", True), ev.CancelAsked("others", OTHER)]
         await parked(queue, "others", asking)
         assert polkit.asked == []
+
+    play(scene, system=True, polkit=polkit)
+
+
+def test_who_may_take_a_lane_may_not_end_the_lease_of_another(play: Callable[..., None]) -> None:
+    polkit = Answers((False, False, {}))
+
+    async def scene(queue: Controller, ask: Ask) -> None:
+        step(queue.state, [ev.LeaseSeen(Lease("a1", "gpu", "engine", uid=OTHER))], 1e9)
+        said = await ask(NOBODY, "Release", "t", "0", path=f"{LEASES}/a1")
+        assert "may not pause lanes" in said
+        assert [each.action for each in polkit.asked] == ["org.sdqueue1.manage-lanes"]
+        assert "no connection" in await ask(OTHER, "Release", "t", "0", path=f"{LEASES}/a1")
+        assert len(polkit.asked) == 1
 
     play(scene, system=True, polkit=polkit)
 
