@@ -11,8 +11,12 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Literal
+
+from tests.harness import images
+from tests.harness.tools import require
 
 BINARY = "/usr/lib/systemd/systemd"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -186,3 +190,13 @@ def _unit_line(unit: DumpedUnit, line: str) -> None:
         unit.active = line.rpartition(" ")[2]
     elif line.startswith("\t\tAlias: "):
         unit.aliases.append(line.rpartition(" ")[2])
+
+
+@cache
+def systemd_of(version: str) -> Systemd:
+    """Return the systemd of a version; the test is skipped where there can't be one."""
+    require(images.missing(version))
+    root = images.root_of(version)
+    systemd = Systemd(None if str(root) == "/" else root)
+    require(systemd.why_not())
+    return systemd

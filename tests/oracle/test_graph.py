@@ -1,26 +1,13 @@
 """The whole graph against systemd's own: nodes, load and active states, every edge with origins."""
 
-from functools import cache
-
 import pytest
-from graph_oracle import STOCK_PATH, STOCK_USER_PATH, Dump, Manager, Systemd
+from graph_oracle import STOCK_PATH, STOCK_USER_PATH, Dump, Manager, Systemd, systemd_of
 from ours import differences, facts, load
 
-from tests.harness import images
-from tests.harness.tools import require, require_root
+from tests.harness.tools import require_root
 
 VERSIONS = ("252", "257", "262")
 PATHS = {"system": STOCK_PATH, "user": STOCK_USER_PATH}
-
-
-@cache
-def judge(version: str) -> Systemd:
-    """The systemd of that version; the test is skipped where there can't be one."""
-    require(images.missing(version))
-    root = images.root_of(version)
-    systemd = Systemd(None if str(root) == "/" else root)
-    require(systemd.why_not())
-    return systemd
 
 
 def ask(systemd: Systemd, manager: Manager) -> Dump:
@@ -32,7 +19,7 @@ def ask(systemd: Systemd, manager: Manager) -> Dump:
 @pytest.mark.parametrize("manager", ["system", "user"])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_stock_tree_gives_systemds_graph(version: str, manager: Manager) -> None:
-    systemd = judge(version)
+    systemd = systemd_of(version)
     if manager == "user":
         require_root()
     dump = ask(systemd, manager)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from agreement import Bench
-from graph_oracle import Manager, Systemd
+from graph_oracle import Manager, systemd_of
 from random_sets import bench_of, examine
 from random_units import PROBE, TARGET, make
 
 from tests.harness import images
-from tests.harness.tools import require, require_root
+from tests.harness.tools import require_root
 
 CASES = Path(__file__).parents[1] / "cases" / "random_sets"
 SLICE = {"252": range(5000, 5020), "257": range(5000, 5006), "262": range(5000, 5006)}
@@ -23,11 +23,7 @@ FOUND = sorted(CASES.glob("*/case.json"))
 @cache
 def bench(version: str, scope: Manager = "system") -> Bench:
     """The judge of that version; the test is skipped where there can't be one."""
-    require(images.missing(version))
-    root = images.root_of(version)
-    systemd = Systemd(None if str(root) == "/" else root)
-    require(systemd.why_not())
-    return bench_of(systemd, scope)
+    return bench_of(systemd_of(version), scope)
 
 
 @pytest.mark.parametrize("version", SLICE)

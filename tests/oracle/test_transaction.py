@@ -4,32 +4,21 @@ The graph is systemd's too, so that only what `sdqueue.boot` makes of it is judg
 """
 
 from collections.abc import Iterable
-from functools import cache
 from math import sqrt
 
 import pytest
-from graph_oracle import Systemd
+from graph_oracle import systemd_of
 from oracle import Case, Draw, Installed, cases, installed
 
 from sdqueue.boot.activate import activate, boot_mode
 from sdqueue.boot.draws import Outlook, outlook
 from sdqueue.boot.graph import Graph
 from tests.harness import images
-from tests.harness.tools import SOAK, require
+from tests.harness.tools import SOAK
 
 DRAWS = 100 if SOAK else 3
 VERSIONS = tuple(images.SUITES)
 RECORDED_ON = "252"
-
-
-@cache
-def judge(version: str) -> Systemd:
-    """The systemd of that version; the test is skipped where there can't be one."""
-    require(images.missing(version))
-    root = images.root_of(version)
-    systemd = Systemd(None if str(root) == "/" else root)
-    require(systemd.why_not())
-    return systemd
 
 
 def _mode(case: Case, graph: Graph) -> str:
@@ -50,7 +39,7 @@ def _look(case: Case, here: Installed) -> tuple[Graph, Outlook]:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_systemd_never_does_what_was_not_foreseen(case: Case, version: str) -> None:
-    systemd = judge(version)
+    systemd = systemd_of(version)
     with installed(case, systemd) as here:
         graph, ours = _look(case, here)
         draws = [here.draw() for _ in range(DRAWS)]
@@ -87,7 +76,7 @@ def _same_jobs(case: Case, graph: Graph, ours: Outlook, draw: Draw, version: int
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_the_odds_are_those_of_a_hundred_recorded_runs(case: Case) -> None:
-    with installed(case, judge(RECORDED_ON)) as here:
+    with installed(case, systemd_of(RECORDED_ON)) as here:
         _, ours = _look(case, here)
     recorded = case.expected["deleted"]
     runs = case.expected["runs"]
