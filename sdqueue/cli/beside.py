@@ -3,8 +3,7 @@
 It is no child of the command, has no terminal and none of its files but standard error, ignores the
 signals that end commands, and ends when the command has: by its descriptor of that, so that no pid
 is ever taken for another. With a grace time it sends the command SIGTERM, once, when somebody has
-waited that long; when the command has ended and others have the lease open still, them as well. It
-never sends anything else.
+waited that long; when the command has ended and others have the lease open still, them as well.
 """
 
 import asyncio
@@ -197,8 +196,10 @@ class Companion:
 
 
 def _end(pid: int, pidfd: int) -> None:
+    """Ask a process to end; one that is stopped hears of it when it goes on."""
     try:
         signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+        signal.pidfd_send_signal(pidfd, signal.SIGCONT)
     except ProcessLookupError:
         pass
     except PermissionError:

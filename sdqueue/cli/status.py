@@ -110,7 +110,7 @@ def _lane_cells(lane: Row, now_sec: float) -> dict[str, str]:
     return {
         "name": str(lane["name"]),
         "state": state,
-        "holder": ", ".join(_texts(lane["holders"])) or _stranger(lane) or "-",
+        "holder": ", ".join(_texts(lane["holders"] or lane["occupants"])) or _stranger(lane) or "-",
         "since": ago(lane["since"], now_sec),
         "queued": "?" if lane["queued"] is None else str(lane["queued"]),
         "next": str(lane["next"] or "") or ", ".join(_texts(lane["requests"])),

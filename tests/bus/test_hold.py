@@ -183,6 +183,14 @@ def test_it_yields_to_a_job_that_waits_for_the_lane_or_one_that_it_excludes(
     assert live("wait", "j").returncode == 0
 
 
+def test_a_command_that_is_stopped_yields_too(live: Live) -> None:
+    with holding(live, "--yield", *SLEEP) as process:
+        process.send_signal(signal.SIGSTOP)
+        eventually(lambda: process_state(process.pid) == "T", "it to be stopped")
+        live.submit("--lane", "gpu", "--name", "j", "--", "true")
+        assert process.wait(LIMIT_SEC) == -signal.SIGTERM
+
+
 def test_without_yield_nothing_is_sent(live: Live) -> None:
     with holding(live, *SLEEP) as process:
         live.submit("--lane", "gpu", "--name", "j", "--", "true")

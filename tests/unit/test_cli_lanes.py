@@ -120,6 +120,7 @@ def test_an_owner_is_shown_with_what_was_seen_and_who_it_is() -> None:
             "why g waits",
         ),
         ({"state": "running", "holders": ["a", "b"], "detail": "a has it"}, "a, b", "", ""),
+        ({"state": "running", "occupants": ["x.service"]}, "x.service", "", ""),
         ({"state": "unknown", "detail": "it can't be read"}, "-", "", "it can't be read"),
     ],
     ids=lambda value: value["state"] if isinstance(value, dict) else "",
