@@ -1,12 +1,14 @@
-"""What README.md, ARCHITECTURE.md and CONTRIBUTING.md name is there, and is said once."""
+"""What README.md, ARCHITECTURE.md, CONTRIBUTING.md and docstrings name is there, and said once."""
 
+import ast
 import re
 
 import pytest
 
 from sdqueue.spool.layout import DIRECTORIES
-from tests.unit.test_floors import FLOORS, PACKAGE, ROOT
+from tests.unit.test_floors import FLOORS, PACKAGE, ROOT, modules
 
+DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
 
 
@@ -76,3 +78,41 @@ def test_every_make_target_of_a_page_is_one(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     told = set(re.findall(r"(?:^ {4}|`)make ([a-z]+)(?=`| {2}|\n)", text, re.MULTILINE))
     assert told <= targets
+
+
+def _named_in_docstrings() -> set[tuple[str, str]]:
+    """Return (module, name) of what docstrings name with its package, as `core.plan`."""
+    # systemd has directories called generator.early and so on.
+    parts = "|".join({part for parts in FLOORS.values() for part in parts} - {"generator"})
+    wanted = re.compile(rf"`((?:sdqueue\.)?(?:{parts})(?:\.\w+)+)(?:\(\))?`")
+    return {
+        (name, found)
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for found in wanted.findall(node.value)
+    }
+
+
+def _is_defined(dotted: str) -> bool:
+    package, _, name = dotted.rpartition(".")
+    return dotted in modules() or (package in modules() and name in _names_in(package))
+
+
+def _names_in(module: str) -> set[str]:
+    """Return the names that a module defines, uses or hands on."""
+    nodes = list(ast.walk(modules()[module]))
+    used = {node.id for node in nodes if isinstance(node, ast.Name)}
+    defined = {node.name for node in nodes if isinstance(node, DEFINITIONS | ast.alias)}
+    return used | defined
+
+
+def test_what_docstrings_name_with_its_package_is_there() -> None:
+    named = _named_in_docstrings()
+    assert len(named) > 20
+    gone = {
+        (module, name)
+        for module, name in named
+        if not _is_defined(f"sdqueue.{name.removeprefix('sdqueue.')}")
+    }
+    assert gone == set()
