@@ -43,10 +43,18 @@ class Show:
 
     def type(self, argv: Sequence[str], *, shown: str = "") -> int:
         """Run a command as if it were typed here."""
-        command = shown or shlex.join(argv).replace(shlex.join(SDQUEUE), "sdqueue")
-        print(f"{self._bold}$ {command}{self._plain}", flush=True)
+        self._print(shown or shlex.join(argv))
         with self.start(argv) as process:
             return process.wait()
+
+    def type_beside(self, argv: Sequence[str]) -> "subprocess.Popen[str]":
+        """Run a command as if it were typed in another terminal, and let it go on."""
+        self._print(f"{shlex.join(argv)} &")
+        return self.start(argv)
+
+    def _print(self, command: str) -> None:
+        command = command.replace(shlex.join(SDQUEUE), "sdqueue")
+        print(f"{self._bold}$ {command}{self._plain}", flush=True)
 
     def start(self, argv: Sequence[str], **options: object) -> "subprocess.Popen[str]":
         """Start a command that goes on beside."""
@@ -97,6 +105,7 @@ def _play(show: Show, server: Server) -> int:
         with _ended(show.start([*SDQUEUE, "events", "--follow"])):
             _look_while_it_runs(show)
             show.start([*SDQUEUE, "wait", "--all"], stdout=subprocess.DEVNULL).wait(60)
+            _share_the_gpu(show)
         return _conclude(show)
 
 
@@ -112,10 +121,10 @@ def _controller(show: Show) -> Iterator[None]:
 
 
 @contextmanager
-def _ended(process: "subprocess.Popen[str]") -> Iterator[None]:
+def _ended(process: "subprocess.Popen[str]") -> Iterator["subprocess.Popen[str]"]:
     """End a process that goes on beside, as Ctrl-C or systemctl would."""
     try:
-        yield
+        yield process
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
@@ -144,6 +153,21 @@ def _look_while_it_runs(show: Show) -> None:
     unit = "sdqueue-job-20-gpu-bench.service"
     eventually(lambda: show.manager.show(unit, "ActiveState") == "activating", "its unit")
     show.type(["systemctl", "--user", "status", "--no-pager", "--lines=0", unit])
+
+
+def _share_the_gpu(show: Show) -> None:
+    """Hold the lane by hand until a job waits for it."""
+    show.say("a model server has the lane; when a job waits, it is asked to let go")
+    hold = ["hold", "gpu", "--yield=1s", "--why=serves a model", "--", "sleep", "600"]
+    with _ended(show.type_beside([*SDQUEUE, *hold])) as engine:
+        state = [*SDQUEUE, "is-free", "--quiet", "gpu"]
+        eventually(lambda: show.start(state).wait() == 1, "the lease")
+        show.type([*SDQUEUE, "is-free", "gpu"])
+        show.type([*SDQUEUE, "owners", "gpu"])
+        show.submit("--name=40-gpu-late", "--", "echo", "measured when the server was gone")
+        show.type([*SDQUEUE, "why", "40-gpu-late"])
+        show.start([*SDQUEUE, "wait", "40-gpu-late"], stdout=subprocess.DEVNULL).wait(60)
+        engine.wait(60)
 
 
 def _conclude(show: Show) -> int:

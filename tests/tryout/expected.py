@@ -12,6 +12,7 @@ OUTCOMES: dict[str, tuple[str, list[str]]] = {
     "31-cpu-flaky": ("done", ["start", "retry", "start", "done"]),
     "32-cpu-broken": ("failed", ["start", "retry", "start", "failed"]),
     "33-cpu-reseeded": ("done", ["skipped"]),
+    "40-gpu-late": ("done", ["gpu-wait", "start", "done"]),
 }
 """Job → the directory of its file at the end, and its events but for waits."""
 
