@@ -17,8 +17,9 @@ from sdqueue.cli.place import Place
 from sdqueue.cli.say import remark
 from sdqueue.jobtext import JOB_MAX_BYTES, render_script
 from sdqueue.spool import takeover
-from sdqueue.spool.files import aside_name, discard, sync_dir, telling, write_new
+from sdqueue.spool.files import aside_name, discard, sync_dir, telling
 from sdqueue.spool.layout import Spool
+from sdqueue.spool.rewrite import write_like
 from sdqueue.spool.takeover import THE_LOG, staged_file
 from sdqueue.words.errors import SdqueueError
 from sdqueue.words.names import SUFFIX
@@ -150,11 +151,9 @@ def _add_lane(spool: Spool, file: str, lane: str) -> None:
         with open(file, "rb") as old:
             status = os.fstat(old.fileno())
             data = render_script([("LANE", lane)], old.read(JOB_MAX_BYTES))
-        owner = (status.st_uid, status.st_gid) if os.geteuid() == 0 else None
         aside = aside_name(spool.aside_dir)
-        write_new(aside, data, mode=status.st_mode & 0o777, owner=owner, sync=True)
+        write_like(aside, data, status)
         try:
-            os.utime(aside, ns=(status.st_atime_ns, status.st_mtime_ns))
             os.rename(aside, file)
         except BaseException:
             discard(aside)

@@ -49,18 +49,26 @@ def rewrite(spool: Spool, name: str, state: str, old: Content, data: bytes) -> N
     NoSuchJob if the job has left `state`, WrongState if its file is another than `old`.
     """
     aside = aside_name(spool.aside_dir)
-    owner = (old.file.st_uid, old.file.st_gid) if os.geteuid() == 0 else None
-    with telling("write", aside):
-        write_new(aside, data, mode=old.file.st_mode & 0o777, owner=owner, sync=False)
+    write_like(aside, data, old.file)
     try:
-        with telling("write", aside):
-            os.utime(aside, ns=(old.file.st_atime_ns, old.file.st_mtime_ns))
-            _sync(aside)
         if state == "queue":
             _keep_memory(spool, name, os.stat(aside).st_ino)
         _put(spool, name, state, old, aside)
     finally:
         discard(aside)
+
+
+def write_like(file: str, data: bytes, model: os.stat_result) -> None:
+    """Create a file, durably, with the owner, mode and time of change of another one."""
+    owner = (model.st_uid, model.st_gid) if os.geteuid() == 0 else None
+    with telling("write", file):
+        write_new(file, data, mode=model.st_mode & 0o777, owner=owner, sync=False)
+        try:
+            os.utime(file, ns=(model.st_atime_ns, model.st_mtime_ns))
+            _sync(file)
+        except BaseException:
+            discard(file)
+            raise
 
 
 def _sync(file: str) -> None:
