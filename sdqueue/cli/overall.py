@@ -22,6 +22,7 @@ from sdqueue.cli.rows import (
     list_names,
     no_controller,
     only_told,
+    texts,
 )
 from sdqueue.core.keys import LANE_KEYS
 from sdqueue.words.names import sort_key
@@ -166,14 +167,10 @@ def _health(place: Place, told: Answers | None) -> Health:
         True,
         told.properties.get("Version"),
         str(told.properties.get("Halted") or ""),
-        _texts(told.properties.get("Trouble")),
-        _texts(told.properties.get("Notices")),
+        texts(told.properties.get("Trouble")),
+        texts(told.properties.get("Notices")),
         "",
     )
-
-
-def _texts(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def _lanes(place: Place, rows: Sequence[Row]) -> list[Row]:

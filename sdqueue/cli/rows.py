@@ -203,6 +203,11 @@ def _listed(directory: str) -> list[str]:
         return []
 
 
+def texts(value: object) -> list[str]:
+    """Return a row's value that is a list as texts; of anything else, none."""
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
 def no_controller() -> Row:
     """Return the reason of every queued job while no controller runs."""
     return _reason(NO_CONTROLLER)

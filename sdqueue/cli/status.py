@@ -16,7 +16,7 @@ from sdqueue.cli.output import (
 )
 from sdqueue.cli.overall import Overall, overall
 from sdqueue.cli.place import Place
-from sdqueue.cli.rows import DIRECTORY_OF, Row
+from sdqueue.cli.rows import DIRECTORY_OF, Row, texts
 from sdqueue.cli.safe import safe
 from sdqueue.cli.times import ago
 
@@ -110,10 +110,10 @@ def _lane_cells(lane: Row, now_sec: float) -> dict[str, str]:
     return {
         "name": str(lane["name"]),
         "state": state,
-        "holder": ", ".join(_texts(lane["holders"] or lane["occupants"])) or _stranger(lane) or "-",
+        "holder": ", ".join(texts(lane["holders"] or lane["occupants"])) or _stranger(lane) or "-",
         "since": ago(lane["since"], now_sec),
         "queued": "?" if lane["queued"] is None else str(lane["queued"]),
-        "next": str(lane["next"] or "") or ", ".join(_texts(lane["requests"])),
+        "next": str(lane["next"] or "") or ", ".join(texts(lane["requests"])),
         "why": _why(lane),
         "paint": {"running": "good", "leased": "good", "free": ""}.get(state, "notice"),
     }
@@ -133,10 +133,6 @@ def _why(lane: Row) -> str:
     if isinstance(reason, dict) and lane["next"]:
         return str(reason["detail"])
     return str(lane["detail"] or "") if lane["state"] in TOLD_OF_ANY or lane["requests"] else ""
-
-
-def _texts(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []
 
 
 def _waiting_cells(row: Row, now_sec: float) -> dict[str, str]:
