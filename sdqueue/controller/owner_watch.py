@@ -108,8 +108,15 @@ class OwnerWatch:
         self._lanes: dict[str, _Watched] = {}
 
     async def look(self, lane: Lane) -> None:
-        """Look who uses a lane, tell the queue, and watch what could change that."""
+        """Look who uses a lane, tell the queue, and watch what could change that.
+
+        Nothing is told of a lane that is another, or none, by the end: that one is looked at anew.
+        """
         watched = self._lanes.get(lane.name)
+        if self._asker(lane) is None:
+            if watched and watched.lane == lane:
+                self._drop(lane.name)
+            return
         if watched is None or watched.lane != lane:
             self._drop(lane.name)
             watched = self._lanes[lane.name] = _Watched(lane)
@@ -120,7 +127,7 @@ class OwnerWatch:
             watched.began += 1
             if asker := self._asker(lane):
                 await self._look(watched, asker)
-            else:
+            if self._asker(lane) is None and self._lanes.get(lane.name) is watched:
                 self._drop(lane.name)
 
     def close(self) -> None:
@@ -140,7 +147,8 @@ class OwnerWatch:
         except BaseException:
             notices.close()
             raise
-        if self._lanes.get(watched.lane.name) is not watched:
+        is_present = self._lanes.get(watched.lane.name) is watched
+        if not is_present or self._asker(watched.lane) is None:
             notices.close()  # the lane is another now, and is looked at as that
             return
         old, watched.notices = watched.notices, notices

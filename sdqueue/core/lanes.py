@@ -155,11 +155,11 @@ def _config_read(state: QueueState, event: ev.ConfigRead, now_sec: float) -> lis
 
 
 def _relaned(old: LaneState | None, lane: Lane) -> LaneState:
-    """Give a lane its new configuration; its jobs are placed anew."""
+    """Give a lane its new configuration; its jobs are placed anew, and it is looked at anew."""
     if old is None:
         return LaneState(lane)
     old.lane, old.line, old.gated, old.recheck_sec = lane, Line(), set(), 0.0
-    old.looked_sec = 0.0
+    old.looked_sec, old.is_looking = 0.0, False
     if not lane.is_watched:
         old.users, old.is_settling = (), False
     return old

@@ -191,6 +191,13 @@ def test_a_configuration_without_names_frees_the_lane() -> None:
     assert started(queue.tell(ev.ConfigRead(config))) == ["1"]
 
 
+def test_a_lane_whose_configuration_changes_under_a_look_is_looked_at_as_it_is_then() -> None:
+    queue = gpu_queue()
+    assert queue.state.lanes["gpu"].is_looking
+    changed = GPU._replace(foreign=("other",))
+    assert only(act.Look, queue.tell(ev.ConfigRead(lanes(changed)))) == [act.Look("gpu")]
+
+
 def test_one_that_only_holds_a_device_keeps_nobody_from_starting() -> None:
     queue = gpu_queue()
     queue.add(job("1", lane="gpu"))

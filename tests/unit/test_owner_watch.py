@@ -47,12 +47,14 @@ class Watch:
         self._tasks = tasks
         self.told: asyncio.Queue[ev.OwnersSeen] = asyncio.Queue()
         self.is_current = True
+        self.present: Lane | None = None
         self.watch = OwnerWatch(
             self._post, self._spawn, self._asker, recheck_sec=lambda: 3600.0, root=root
         )
 
-    def _asker(self, _lane: Lane) -> Asker | None:
-        return Asker(None, system=False) if self.is_current else None
+    def _asker(self, lane: Lane) -> Asker | None:
+        is_current = self.is_current and self.present in (None, lane)
+        return Asker(None, system=False) if is_current else None
 
     def _post(self, event: ev.Event) -> None:
         assert isinstance(event, ev.OwnersSeen)
@@ -192,6 +194,40 @@ def test_a_lane_that_is_configured_no_more_is_let_go_of(device: str) -> None:
             await seen.watch.look(lane)
             seen.is_current = False
             await seen.watch.look(lane)
+            assert not seen.watch._lanes
+
+    run_watched(main())
+
+
+@pytest.mark.usefixtures("no_new_files")
+def test_a_look_at_what_a_lane_was_tells_nothing_and_lets_go_of_nothing_of_what_it_is(
+    device: str,
+) -> None:
+    async def main() -> None:
+        async with watching() as seen:
+            old, new = Lane("gpu", devices=(device,)), Lane("gpu", devices=(device, "/dev/null"))
+            looks = [asyncio.create_task(seen.watch.look(old)) for _ in range(2)]
+            await asyncio.sleep(0)
+            seen.present = new
+            looks.append(asyncio.create_task(seen.watch.look(new)))
+            await asyncio.gather(*looks)
+            assert seen.told.qsize() == 1
+            assert seen.watch._lanes["gpu"].lane == new
+            await seen.watch.look(old)
+            assert seen.watch._lanes["gpu"].lane == new
+
+    run_watched(main())
+
+
+@pytest.mark.usefixtures("no_new_files")
+def test_a_lane_that_becomes_another_under_the_look_is_not_told_of(device: str) -> None:
+    async def main() -> None:
+        async with watching() as seen:
+            looking = asyncio.create_task(seen.watch.look(Lane("gpu", devices=(device,))))
+            await asyncio.sleep(0)
+            seen.present = Lane("gpu")
+            await looking
+            assert seen.told.empty()
             assert not seen.watch._lanes
 
     run_watched(main())
