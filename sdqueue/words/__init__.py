@@ -1,1 +1,1 @@
-"""Floor 0: errors, names, time spans and sizes. Imports nothing of sdqueue, touches no outside."""
+"""Floor 0: errors, names, points and spans of time, sizes. Imports nothing of the floors above."""

@@ -1,7 +1,7 @@
 """Names of jobs and lanes: which are allowed, how they sort, which unit stands for each.
 
 Knows what a file name, a unit name and a terminal can bear. Knows nothing of files: whether a job
-of a name exists is for the spool to say. Imports nothing at all, since `sdqueue submit` needs it.
+of a name exists is for the spool to say. Imports next to nothing: `sdqueue submit` needs it.
 """
 
 from sdqueue.words.errors import UsageError
@@ -216,15 +216,9 @@ def _number_key(found: "Match[str]") -> str:
     return f"0{chr(len(digits) + 1)}{digits}"
 
 
-def nearest(word: str, choices: "Sequence[str]") -> str | None:
-    """Return the choice that `word` was probably meant to be, or None."""
-    from difflib import get_close_matches  # only where something is wrong already
-
-    found = get_close_matches(word, choices, 1, 0.6)
-    return found[0] if found else None
-
-
 def did_you_mean(word: str, choices: "Sequence[str]") -> str:
     """Return `; did you mean X?` for the end of a message, or ''."""
-    near = nearest(word, choices)
-    return f"; did you mean {near}?" if near else ""
+    from difflib import get_close_matches  # only where something is wrong already
+
+    near = get_close_matches(word, choices, 1, 0.6)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sdqueue import jobfile, jobkeys, jobtext, jobvalues
 from sdqueue.core.spec import INFINITY_USEC, Config, DiskNeed, JobSpec, Lane, MemoryNeed
 from sdqueue.words.names import job_name_fault
+from sdqueue.words.unitname import UNIT_TYPES
 
 LANES = Config().lanes
 NOW = 1795976671.0
@@ -329,6 +330,10 @@ def test_a_script_s_own_lines_are_replaced_where_they_were_said_again() -> None:
     script = b"#!/bin/sh\n# LANE: gpu\n# NICE: 1\n# prose\nbody\n# LANE: x\n"
     made = jobtext.render_script([("LANE", "cpu")], script)
     assert made == b"#!/bin/sh\n# LANE: cpu\n# NICE: 1\n# prose\nbody\n# LANE: x\n"
+
+
+def test_the_light_list_of_unit_types_is_that_of_unit_names() -> None:
+    assert sorted(jobvalues.UNIT_SUFFIXES) == sorted(f".{each}" for each in UNIT_TYPES)
 
 
 def test_a_remark_that_only_begins_like_a_key_stays() -> None:
