@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from sdqueue.cli.exits import NOT_EXECUTABLE, NOT_FOUND, NOT_HAD
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 FOR_EVER = float("inf")
 AGAIN_SEC = 1.0
 """How soon to look for a controller again that went away while we waited."""
-WHO_MAX = 128
+WHO_MAX, COMM_MAX = 128, 15
 RESTORED = ("SIGPIPE", "SIGXFSZ")
 """Signals that Python ignores, and that a command is not to find ignored."""
 
@@ -89,6 +90,7 @@ def run(args: Arguments) -> int:
         remark(f"there is no program {args.command[0]} that can be run.")
         return NOT_FOUND
     place = Place(system=args.system)
+    _be_called(wanted.who)
     try:
         if wanted.wait_sec == FOR_EVER:
             refuse_deadlock(place, "hold", wanted.lane)
@@ -119,6 +121,12 @@ def _name(command: "Sequence[str]") -> str:
     """Name the holder after its program."""
     name = "".join(filter(str.isprintable, os.path.basename(command[0])))
     return name.strip()[:WHO_MAX] or "hold"
+
+
+def _be_called(name: str) -> None:
+    """Have the kernel call this process by the name that it will have as the command."""
+    with suppress(OSError), open("/proc/self/comm", "wb") as comm:
+        comm.write(name.encode()[:COMM_MAX])
 
 
 # Having the lane

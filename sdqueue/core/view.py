@@ -121,7 +121,8 @@ def _unseen_leases(lane: LaneState) -> Iterator[Row]:
     """Give the leases but for those whose holders were seen."""
     for lease in lane.leases.values():
         if not any(is_holder(lease, owner) for owner in lane.users):
-            yield _owner_row(lane, lease.owner) | {"use": None} | _lease_cells(lease)
+            told: Row = {"use": None, "comm": lease.who, "detail": lease.why}
+            yield _owner_row(lane, lease.owner) | _lease_cells(lease) | told
 
 
 def _lease_cells(lease: Lease) -> Row:

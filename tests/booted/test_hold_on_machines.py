@@ -67,7 +67,7 @@ def test_a_user_sees_that_root_has_the_lane_and_jobs_wait(queue: MachineQueue) -
         answer = asked(queue, "is-free", "gpu", user="anna")
         assert (answer["state"], answer["free"]) == ("leased", False)
         (row,) = asked(queue, "owners", "gpu", user="anna")
-        assert (row["standing"], row["user"], row["detail"]) == ("leased", "root", "sh: to measure")
+        assert (row["standing"], row["user"], row["detail"]) == ("leased", "root", "to measure")
         queue.put("1-gpu-waits", "true", owner="anna")
         queue.wait_reason("1-gpu-waits", "leased")
         queue.put("2-net-waits", "true")

@@ -56,7 +56,7 @@ def test_it_has_the_lane_gives_it_back_and_is_refused_while_a_job_has_it(live: L
     assert start(live, "one") == 0
     (row,) = live.json("owners", "gpu")
     assert (row["standing"], row["unit"]) == ("leased", "llm-engine@one.service")
-    assert row["detail"] == "llama-server: serves one"
+    assert (row["comm"], row["detail"]) == ("llama-server", "serves one")
 
     assert start(live, "two") != 0
     assert "lane gpu is leased to llama-server" in said(live, "two")

@@ -117,8 +117,8 @@ def test_the_lane_is_leased_as_long_as_the_command_runs(live: Live) -> None:
     with holding(live, "--why", "to measure", *SLEEP) as process:
         assert state(live) == "leased"
         (row,) = live.json("owners", "gpu")
-        assert (row["standing"], row["pid"], row["comm"]) == ("leased", process.pid, row["comm"])
-        assert row["detail"] == "sh: to measure"
+        assert (row["standing"], row["pid"], row["comm"]) == ("leased", process.pid, "sh")
+        assert row["detail"] == "to measure"
         live.submit("--lane", "net", "--name", "n", "--", "true")
         eventually(lambda: live.row("n")["reason"]["code"] == "excluded-lane")
         text = live("why", "n").stdout

@@ -88,12 +88,12 @@ def test_who_holds_a_lease_is_leased_seen_or_not() -> None:
     queue = gpu_queue()
     queue.lend("gpu")
     (row,) = rows(queue)
-    assert (row["standing"], row["pid"], row["detail"]) == ("leased", 77, "engine: to serve")
+    assert (row["standing"], row["comm"], row["detail"]) == ("leased", "engine", "to serve")
     assert (row["use"], row["since"]) == (None, queue.now)
     holder = replace(STRANGER, pid=77, started=5, comm="engine")
     queue.tell(ev.OwnersSeen("gpu", (holder, STRANGER)))
     assert standings(queue) == [("leased", "engine", True), ("foreign", "ollama", True)]
-    assert rows(queue)[0]["use"] == "active"
+    assert (rows(queue)[0]["use"], rows(queue)[0]["detail"]) == ("active", "engine: to serve")
 
 
 def test_who_only_has_the_device_open_is_listed_and_does_not_count() -> None:
