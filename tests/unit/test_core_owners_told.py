@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from core_queue import Queue, job, lanes, logged, only
 
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.lane import Lane
 from sdqueue.core.owner import Owner, Standing, Use
+from tests.unit.core_queue import Queue, job, lanes, logged, only
 
 GPU = Lane(name="gpu", foreign=("llama-server",))
 LLAMA = Owner(77, comm="llama-server", unit="llm.service", started=5, uid=1000)
