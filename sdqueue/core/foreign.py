@@ -76,7 +76,7 @@ def is_let_be(lane: LaneState, owner: Owner) -> bool:
 
     Who lets go need not be who has the memory: a model server's router speaks for its child.
     """
-    if any(is_holder(lease, owner) for lease in lane.leases.values()):
+    if any(has_by(lease, owner) for lease in lane.leases.values()):
         return True
     return owner.use is Use.RESIDENT and any(
         is_holder(parked.lease, owner)
@@ -97,6 +97,12 @@ def is_holder(lease: Lease, owner: Owner) -> bool:
         return True
     is_service = lease.unit.endswith(".service") and not lease.unit.startswith(_MANAGERS)
     return is_service and (lease.unit, lease.uid) == (owner.unit, owner.uid)
+
+
+def has_by(lease: Lease, owner: Owner) -> bool:
+    """Say whether a user has the lane by a lease that is held: as its holder, or as a child of
+    that, as what a script starts that somebody runs at a terminal."""
+    return is_holder(lease, owner) or (owner.ppid > 0 and owner.ppid == lease.pid)
 
 
 _USES = tuple(Use)

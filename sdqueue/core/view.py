@@ -6,7 +6,7 @@ apply is None. `core.keys` says what is in them.
 
 from collections.abc import Iterator
 
-from sdqueue.core.foreign import is_holder, is_let_be
+from sdqueue.core.foreign import has_by, is_let_be
 from sdqueue.core.lease import Lease
 from sdqueue.core.model import Code, Job, JobState, LaneState, Phase, QueueState, Reason
 from sdqueue.core.owner import Owner, Standing
@@ -87,7 +87,7 @@ def _seen_row(lane: LaneState, owner: Owner) -> Row:
     row = _owner_row(lane, owner)
     if owner.standing is Standing.OURS:
         return row | {"counts": owner.unit in lane.occupants}
-    lease = next((lease for lease in lane.leases.values() if is_holder(lease, owner)), None)
+    lease = next((lease for lease in lane.leases.values() if has_by(lease, owner)), None)
     return row | _lease_cells(lease) if lease else row
 
 
@@ -120,7 +120,7 @@ def _unseen_units(state: QueueState, lane: LaneState, seen: set[object]) -> Iter
 def _unseen_leases(lane: LaneState) -> Iterator[Row]:
     """Give the leases but for those whose holders were seen."""
     for lease in lane.leases.values():
-        if not any(is_holder(lease, owner) for owner in lane.users):
+        if not any(has_by(lease, owner) for owner in lane.users):
             told: Row = {"use": None, "comm": lease.who, "detail": lease.why}
             yield _owner_row(lane, lease.owner) | _lease_cells(lease) | told
 

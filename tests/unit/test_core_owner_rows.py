@@ -96,6 +96,18 @@ def test_who_holds_a_lease_is_leased_seen_or_not() -> None:
     assert (rows(queue)[0]["use"], rows(queue)[0]["detail"]) == ("active", "engine: to serve")
 
 
+def test_what_the_holder_starts_has_the_lane_by_the_lease_and_is_a_stranger_after_it() -> None:
+    queue = gpu_queue()
+    queue.lend("gpu")
+    child = replace(STRANGER, pid=78, ppid=77, unit="session-1.scope")
+    queue.tell(ev.OwnersSeen("gpu", (child, replace(STRANGER, ppid=0))))
+    assert standings(queue) == [("leased", "ollama", True), ("foreign", "ollama", True)]
+    queue.let_go("gpu")
+    queue.tell(ev.OwnersSeen("gpu", (child,)))
+    assert standings(queue) == [("foreign", "ollama", True)]
+    assert queue.state.lanes["gpu"].verdict.word == "foreign"
+
+
 def test_who_only_has_the_device_open_is_listed_and_does_not_count() -> None:
     queue = gpu_queue(replace(STRANGER, use=Use.HOLDER))
     assert standings(queue) == [("foreign", "ollama", False)]
