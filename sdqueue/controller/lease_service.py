@@ -59,8 +59,7 @@ async def acquire(
     wait = _options(options).get("wait", False)
     caller = await permitted(request, queue, "acquire-lease")
     lease = await describe(queue.runner, _lease(queue, caller, lane, who, why))
-    _check_room(queue, caller.uid)
-    acquiring = asyncio.ensure_future(queue.runner.leases.acquire(lease, wait=bool(wait)))
+    acquiring = asyncio.ensure_future(have(queue, lease, wait=bool(wait)))
     try:
         if wait:
             await _wait_for_either(acquiring, request)
@@ -68,6 +67,12 @@ async def acquire(
     except BaseException:
         give_up(acquiring)
         raise
+
+
+async def have(queue: "Controller", lease: Lease, *, wait: bool) -> int:
+    """Have a lease, and give its descriptor; raise LimitsExceeded where its user has too many."""
+    _check_room(queue, lease.uid)
+    return await queue.runner.leases.acquire(lease, wait=wait)
 
 
 async def _wait_for_either(acquiring: "asyncio.Future[int]", request: Request) -> None:
@@ -130,9 +135,9 @@ def _check_text(name: str, text: str, longest: int, *, must_be: bool = False) ->
 
 def _check_room(queue: "Controller", uid: int) -> None:
     lanes = queue.state.lanes.values()
-    held = [lease for lane in lanes for lease in lane.leases.values()]
-    asked = [request.lease for lane in lanes for request in lane.requests]
-    if sum(lease.uid == uid for lease in (*held, *asked)) >= LEASES_MAX:
+    held = {lease.id: lease.uid for lane in lanes for lease in lane.leases.values()}
+    asked = {key: each.uid for key, each in queue.runner.leases.asked.items()}
+    if list((held | asked).values()).count(uid) >= LEASES_MAX:
         raise LimitsExceeded(f"uid {uid} holds or asks for {LEASES_MAX} leases already")
 
 

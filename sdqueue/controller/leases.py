@@ -25,8 +25,9 @@ WAIT_UNTIL_GONE = (sys.executable, "-I", "-S", str(Path(until_gone.__file__)))
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A lease that somebody waits for: what its unit reads, and with which program."""
+    """A lease that somebody waits for: its user, what its unit reads, and with which program."""
 
+    uid: int
     answer: "asyncio.Future[None]"
     source: int
     argv: tuple[str, ...]
@@ -71,7 +72,7 @@ class Leases:
 
     async def _ask(self, lease: Lease, source: int, argv: tuple[str, ...], *, wait: bool) -> None:
         answer = asyncio.get_running_loop().create_future()
-        self.asked[lease.id] = Asked(answer, source, argv)
+        self.asked[lease.id] = Asked(lease.uid, answer, source, argv)
         self._post(ev.LeaseAsked(lease, wait))
         try:
             await answer

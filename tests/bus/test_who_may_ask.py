@@ -20,6 +20,7 @@ from sdqueue.bus.tree import ObjectTree
 from sdqueue.controller import manager_service
 from sdqueue.controller.controller import Controller, Options
 from sdqueue.controller.journal import Journal
+from sdqueue.controller.lease_service import LEASES_MAX, have
 from sdqueue.controller.offering import JOB, JOBS, LANE, LANES, LEASE, LEASES, MANAGER, NAME, PATH
 from sdqueue.controller.permission import AUTHORITY, AUTHORITY_PATH, POLKIT
 from sdqueue.controller.places import Places
@@ -34,7 +35,7 @@ from sdqueue.core.spec import Config, JobSpec
 from sdqueue.core.view import job_row
 from sdqueue.spool.eventlog import EventLog
 from sdqueue.spool.layout import Spool, open_spool
-from sdqueue.words.errors import RemoteError, SdqueueError
+from sdqueue.words.errors import LimitsExceeded, RemoteError, SdqueueError
 from tests.bus.busdaemon import until
 from tests.harness.tools import require_programs
 
@@ -417,6 +418,22 @@ def test_who_may_take_a_lane_may_not_end_the_lease_of_another(play: Callable[...
         assert len(polkit.asked) == 1
 
     play(scene, system=True, polkit=polkit)
+
+
+def test_whoever_asks_for_all_at_once_has_no_more_than_who_asks_one_by_one(
+    play: Callable[..., None],
+) -> None:
+    async def scene(queue: Controller, _ask: Ask) -> None:
+        leases = [Lease(f"l{number}", "gpu", "engine", uid=OTHER) for number in range(20)]
+        asking = [asyncio.create_task(have(queue, lease, wait=True)) for lease in leases]
+        await asyncio.sleep(0)
+        refused = [each.exception() for each in asking if each.done()]
+        assert [type(error) for error in refused] == [LimitsExceeded] * (20 - LEASES_MAX)
+        for each in asking:
+            each.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    play(scene)
 
 
 def test_without_polkit_the_answer_is_no(play: Callable[..., None]) -> None:
