@@ -137,8 +137,9 @@ def _owed(state: QueueState, lane: LaneState, _room: _Room, _plan: Plan) -> Reas
             continue
         for request in state.lanes[other].requests:
             if request.wait and not request.behind and request.lease.since_sec <= since_sec:
-                who = request.lease.who
-                return Reason(Code.LEASED, f"{who} asked for lane {other} before it", who)
+                lease = request.lease
+                detail = f"{lease.who} asked for lane {other} before it"
+                return Reason(Code.LEASED, detail, lease.backing_unit)
     return None
 
 

@@ -203,7 +203,7 @@ def _cause(cause: Reason | None) -> Row:
 
 def _next(state: QueueState, cause: Reason | None) -> Job | None:
     """Find the job that a reason's blocker stands for: named itself, or by its unit."""
-    if cause is None or not cause.blocker:
+    if cause is None or not cause.blocker or cause.code is Code.FOREIGN:
         return None
     if cause.code is Code.AFTER_NOT_DONE and cause.blocker not in state.jobs:
         return None

@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core import foreign
+from sdqueue.core.decide import step
 from sdqueue.core.lane import Lane
 from sdqueue.core.lease import Lease, lease_of_unit, lease_properties
 from sdqueue.core.model import Code, Reason
 from sdqueue.core.owner import Owner, Standing, Use
+from sdqueue.core.plan import plan
 from sdqueue.core.verdict import LANE_WORD_HELP, LaneWord
+from sdqueue.core.view import why
 from sdqueue.words import names
 from tests.unit.core_queue import Queue, job, lanes, logged, only, started
 
@@ -248,6 +251,27 @@ def test_what_pid_1_refuses_in_a_lane_that_is_configured_no_more_is_answered(wai
     actions = queue.tell(ev.LeaseRefused(grant.lease, why, wait=wait))
     assert denied(actions) == [("engine", Code.BAD_FILE)]
     assert "gpu" not in queue.state.lanes
+
+
+def test_a_name_that_is_a_jobs_leads_nobody_to_that_job() -> None:
+    queue = Queue(lanes(GPU, Lane(name="cpu")))
+    queue.add(job("1-cpu-a"))
+    queue.tell(ev.OwnersSeen("gpu", ()))
+    queue.lend("gpu", "first")
+    queue.ask("gpu", "1-cpu-a", wait=True)
+    queue.wait(1)
+    queue.add(job("2", lane="gpu"))
+    gone = ev.UnitGone(names.unit_of_lease("gpu", "first"))
+    _, planned = step(queue.state, [gone], queue.now)
+    assert planned.blocks["gpu"].code is Code.LEASED
+    assert [link["name"] for link in why(queue.state, queue["2"], planned)][1:] == [
+        names.unit_of_lease("gpu", "1-cpu-a")
+    ]
+    queue.let_go("gpu", "1-cpu-a")
+    queue.tell(ev.OwnersSeen("gpu", (replace(LLAMA, comm="1-cpu-a", unit=""),)))
+    assert queue.code("2") == "foreign"
+    planned = plan(queue.state, queue.now)
+    assert [link["name"] for link in why(queue.state, queue["2"], planned)] == ["2"]
 
 
 # What is told
