@@ -30,7 +30,8 @@ DEVICE = """
 import os, sys
 pairs = [os.openpty() for _ in range(40)]  # a number that no other terminal here has
 print(os.ttyname(pairs[-1][1]), flush=True)
-os.close(pairs[-1][1])
+for _, slave in pairs:
+    os.close(slave)
 sys.stdin.read()
 """
 COUNT = itertools.count(1)
@@ -46,8 +47,8 @@ class Lane:
         self.device = device
         self.seen = max((each["seq"] for each in queue.events()), default=0)
 
-    def engine(self, **options: str) -> Engine:
-        return Engine(self.manager, **options)
+    def engine(self, unit: str = "") -> Engine:
+        return Engine(self.manager, unit=unit)
 
     def wait(self, state: str) -> None:
         """Wait until the lane is in that state."""
@@ -295,7 +296,7 @@ def stranger_uses_the_device(lane: Lane) -> Iterator[None]:
     """A program that was started by hand has the device open; it is adopted, and ends."""
     with lane.engine() as engine:
         engine.open(lane.device)
-        lane.wait("unknown")
+        lane.wait("foreign")
         yield
         name = lane.put()
         lane.queue.wait_reason(name, "foreign")

@@ -8,14 +8,17 @@ As a program it reads one command a line and answers each with lines of JSON:
     rest                    {"rested": [REFUSED, HAD]}: how often
     serve SECONDS FILE      it works on for so long once somebody waits, makes a file, and closes:
                             {"served": true}
+    name NAME               {"named": true}: its process is called so
     open FILE               {"opened": true}: it has a device open
     shut                    {"shut": true}: not any more
     die sent|got LANE       it kills itself when it has asked, or was answered
     close                   {"closed": true}: the descriptor is closed
     release BYTES           {"released": true}: by the bus, the descriptor stays open
     fork                    {"forked": PID}: a child that has the descriptor too, and sleeps
+    spawn                   {"spawned": PID}: a child that has not
 
-and tells by itself `{"waiters": […]}` and `{"revoked": TEXT}`. `Engine` is the test's side of it.
+and tells by itself `{"waiters": […]}`, `{"revoked": TEXT}`, and what its descriptor says when the
+lease was taken from it, `{"lost": true}`. `Engine` is the test's side of it.
 """
 
 import asyncio
@@ -42,12 +45,16 @@ NAME, PATH = "org.sdqueue1", "/org/sdqueue1"
 
 
 class Engine:
-    """An engine on a manager's bus; `unit` makes it a service of that manager."""
+    """An engine on a manager's bus; `unit` makes it a service of that manager.
 
-    def __init__(self, manager: Manager, *, unit: str = "", argv0: str = "") -> None:
+    With `system` it speaks to the machine's queue, whosever it is.
+    """
+
+    def __init__(self, manager: Manager, *, unit: str = "", system: bool = False) -> None:
         self.manager = manager
         self.unit = unit
-        program = [argv0 or manager.python, "-m", "tests.harness.engine", manager.scope]
+        bus = "--system" if system else manager.scope
+        program = [manager.python, "-m", "tests.harness.engine", bus]
         command = ["env", f"PYTHONPATH={manager.pythonpath}", *program]
         if unit:
             env = [f"--setenv={key}={value}" for key, value in manager.env.items()]
@@ -73,7 +80,7 @@ class Engine:
         trace: TracebackType | None,
     ) -> None:
         if self.process.poll() is None:
-            self.process.kill()
+            self.kill()
         self.process.wait(LIMIT_SEC)
         self._reader.join(LIMIT_SEC)
         for pipe in (self.process.stdin, self.process.stdout):
@@ -168,7 +175,16 @@ class _Program:
         except BusError as error:
             tell(refused=str(error))
         else:
+            asyncio.get_running_loop().add_reader(self._fd, self._lose)
             tell(got=self._path)
+
+    def _lose(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._fd)
+        tell(lost=True)
+
+    def _let_go(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._fd)
+        os.close(self._fd)
 
     async def _ask(self, lane: str, *, wait: bool = False) -> tuple[str, int]:
         wanted = {"wait": Variant("b", True)} if wait else {}
@@ -214,12 +230,17 @@ class _Program:
         await self._wanted.wait()
         await asyncio.sleep(float(seconds))
         with open(file, "x", encoding="ascii"):
-            os.close(self._fd)
+            self._let_go()
         tell(served=True)
 
     async def open(self, file: str) -> None:
         self._device = os.open(file, os.O_RDWR | os.O_NOCTTY)
         tell(opened=True)
+
+    async def name(self, name: str) -> None:
+        with open("/proc/self/comm", "w", encoding="ascii") as comm:
+            comm.write(name)
+        tell(named=True)
 
     async def shut(self) -> None:
         os.close(self._device)
@@ -231,7 +252,7 @@ class _Program:
         os.kill(os.getpid(), signal.SIGKILL)
 
     async def close(self) -> None:
-        os.close(self._fd)
+        self._let_go()
         tell(closed=True)
 
     async def release(self, parked: str) -> None:
@@ -241,8 +262,10 @@ class _Program:
 
     async def fork(self) -> None:
         os.set_inheritable(self._fd, True)
-        child = subprocess.Popen(["sleep", "1000"], pass_fds=(self._fd,), start_new_session=True)
-        tell(forked=child.pid)
+        tell(forked=sleep(self._fd))
+
+    async def spawn(self) -> None:
+        tell(spawned=sleep())
 
     def heard(self, signal: Signal) -> None:
         if signal.member == "Revoked":
@@ -253,6 +276,10 @@ class _Program:
             waiters = getattr(changed["Waiters"], "value", changed["Waiters"])
             (self._wanted.set if waiters else self._wanted.clear)()
             tell(waiters=waiters)
+
+
+def sleep(*fds: int) -> int:
+    return subprocess.Popen(["sleep", "1000"], pass_fds=fds, start_new_session=True).pid
 
 
 def tell(**what: object) -> None:
