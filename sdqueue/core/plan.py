@@ -82,7 +82,7 @@ def _taken(_state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Rea
     held = room.held[lane.lane.name]
     if len(held) < lane.lane.slots:
         return None
-    name, unit = lane.lane.name, held[0]
+    name, unit = lane.lane.name, _foremost(lane, held)
     if lease := lane.leases.get(unit):
         return Reason(Code.LEASED, f"lane {name} is leased to {lease}", unit)
     return Reason(Code.LANE_TAKEN, f"lane {name} is taken by {unit}", unit)
@@ -91,9 +91,15 @@ def _taken(_state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Rea
 def _excluded(state: QueueState, lane: LaneState, room: _Room, _plan: Plan) -> Reason | None:
     for other in sorted(excluding(state, lane)):
         if held := room.held.get(other):
-            user = state.lanes[other].leases.get(held[0], held[0])
-            return Reason(Code.EXCLUDED_LANE, f"lane {other} is in use by {user}", held[0])
+            unit = _foremost(state.lanes[other], held)
+            user = state.lanes[other].leases.get(unit, unit)
+            return Reason(Code.EXCLUDED_LANE, f"lane {other} is in use by {user}", unit)
     return None
+
+
+def _foremost(lane: LaneState, held: list[str]) -> str:
+    """Pick the occupant to name as who is waited for: one that can be told of it before others."""
+    return next((unit for unit in held if unit in lane.leases), held[0])
 
 
 def excluding(state: QueueState, lane: LaneState) -> set[str]:

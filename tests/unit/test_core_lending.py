@@ -375,6 +375,15 @@ def test_the_holder_is_told_who_waits_and_when_nobody_does_any_more() -> None:
     assert waiters() == []
 
 
+def test_a_holder_is_told_who_waits_also_where_a_job_has_another_slot() -> None:
+    queue = Queue(lanes(GPU._replace(slots=2, foreign=()), NET))
+    queue.add(job("1", lane="gpu"))
+    queue.begin("1")
+    queue.lend("gpu")
+    queue.add(job("2", lane="gpu"), job("n", lane="net"))
+    assert queue.state.lanes["gpu"].waiters == (("job", "2"), ("job", "n"))
+
+
 def test_a_lease_that_is_held_since_before_holds_its_lane() -> None:
     queue = Queue(starting=True)
     queue.tell(ev.LeaseSeen(Lease("x", "gpu", "engine")), ev.Halted(None))
