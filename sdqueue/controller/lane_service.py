@@ -12,6 +12,7 @@ from sdqueue.bus.service import Request, Service
 from sdqueue.bus.tree import ObjectTree, object_path
 from sdqueue.controller.offering import LANE, LANES, row
 from sdqueue.controller.permission import permitted
+from sdqueue.controller.privacy import public
 from sdqueue.core import events as ev
 from sdqueue.core.model import LaneState
 from sdqueue.core.view import reason_row
@@ -66,7 +67,8 @@ async def _resume(request: Request, lane: LaneObject) -> None:
 
 
 def _reason(lane: LaneObject) -> object:
-    return row(reason_row(lane.queue.planned.blocks.get(lane.name)) or {})
+    told = reason_row(lane.queue.planned.blocks.get(lane.name)) or {}
+    return row(public(told) if lane.queue.options.system else told)
 
 
 def _of(get: Callable[[LaneState], object]) -> Callable[[LaneObject], object]:

@@ -72,8 +72,9 @@ async def _seen(
     return rows([view(jobs.get(str(each["name"])), each) for each in make()])
 
 
-def _list_lanes(_request: Request, queue: "Controller") -> object:
-    return rows([lane_row(queue.state, lane, queue.planned) for lane in queue.state.lanes.values()])
+async def _list_lanes(request: Request, queue: "Controller") -> object:
+    view, state = await view_for(request, queue), queue.state
+    return rows([view(None, lane_row(state, each, queue.planned)) for each in state.lanes.values()])
 
 
 def _list_owners(_request: Request, queue: "Controller", lane: str) -> object:

@@ -20,6 +20,7 @@ from sdqueue.bus.tree import ObjectTree
 from sdqueue.controller import manager_service
 from sdqueue.controller.controller import Controller, Options
 from sdqueue.controller.journal import Journal
+from sdqueue.controller.lane_service import LANE_INTERFACE, LaneObject
 from sdqueue.controller.lease_service import LEASES_MAX, have
 from sdqueue.controller.offering import JOB, JOBS, LANE, LANES, LEASE, LEASES, MANAGER, NAME, PATH
 from sdqueue.controller.permission import AUTHORITY, AUTHORITY_PATH, POLKIT
@@ -30,7 +31,7 @@ from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.decide import step
 from sdqueue.core.lease import Lease
-from sdqueue.core.model import CODE_HELP, Code, Job, JobState, Phase
+from sdqueue.core.model import CODE_HELP, Code, Job, JobState, Phase, Reason
 from sdqueue.core.spec import Config, JobSpec
 from sdqueue.core.view import job_row
 from sdqueue.spool.eventlog import EventLog
@@ -322,6 +323,21 @@ def test_what_a_file_says_is_its_owner_s_to_see(system: bool, play: Callable[...
         }
 
     play(scene, system=system)
+
+
+def test_why_the_head_of_a_lane_was_refused_is_for_who_may_see_its_file(
+    play: Callable[..., None],
+) -> None:
+    async def scene(queue: Controller, ask: Ask) -> None:
+        queue.planned.blocks["cpu"] = Reason(Code.REFUSED, SECRET)
+        for uid, secrets in ((0, 1), (STRANGER, 0)):
+            said = await ask(uid, "ListLanes")
+            assert ("refused" in said, said.count(SECRET)) == (True, secrets)
+        told = LANE_INTERFACE.property("Reason")
+        assert told
+        assert SECRET not in str(told.get(LaneObject(queue, "cpu")))
+
+    play(scene, system=True)
 
 
 def test_what_all_can_see_quotes_no_file_of_the_machine_s_queue(play: Callable[..., None]) -> None:
