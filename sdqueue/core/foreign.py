@@ -93,7 +93,7 @@ def is_holder(lease: Lease, owner: Owner) -> bool:
 
     Other units have in them what has nothing to do with each other: a person's whole session.
     """
-    if lease.identity == owner.identity:
+    if lease.pid and lease.identity == owner.identity:
         return True
     is_service = lease.unit.endswith(".service") and not lease.unit.startswith(_MANAGERS)
     return is_service and (lease.unit, lease.uid) == (owner.unit, owner.uid)

@@ -489,6 +489,12 @@ def test_who_shares_a_service_with_the_holder_is_the_holder_and_a_session_is_non
     assert not foreign.is_holder(lease, replace(child, uid=1001))
 
 
+def test_what_can_not_be_told_is_not_the_holder_whom_nobody_knows() -> None:
+    unknown = Lease("a", "gpu", "engine", uid=1000)
+    assert not foreign.is_holder(unknown, Owner(0, use=Use.UNKNOWN, note="it can't be told"))
+    assert not foreign.has_by(unknown, Owner(8, ppid=0, started=4))
+
+
 def test_who_takes_the_lane_again_has_parked_nothing() -> None:
     queue = watched()
     queue.tell(ev.FileGone("1"), ev.LeaseParked("sdqueue-lease-gpu-engine.service", 1 << 30))
