@@ -5,6 +5,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.harness.machine import MachineQueue
 from tests.harness.tools import require
 from tests.harness.waiting import LIMIT_SEC, eventually
 
+EXAMPLE = Path(__file__).parents[2] / "units/examples/llm-engine@.service"
 UP = ("--", "sh", "-c", "echo up; exec sleep 1000")
 VERSIONS = [
     pytest.param(version, id=version, marks=pytest.mark.xdist_group(f"hold-{version}"))
@@ -91,3 +93,29 @@ def test_a_user_without_leave_is_refused_and_the_command_not_run(queue: MachineQ
     assert (done.returncode, done.stdout) == (5, "")
     assert "authorization" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_the_example_of_an_engine_starts_only_while_the_lane_is_free(queue: MachineQueue) -> None:
+    machine = queue.container
+    program = machine.run(["sh", "-c", "command -v sdqueue"]).stdout.strip()
+    engine = machine.root / "usr/local/bin/llama-server"
+    engine.write_text("#!/bin/sh\nexec sleep 1000\n")
+    engine.chmod(0o755)
+    text = EXAMPLE.read_text().replace("ExecStart=sdqueue --user", f"ExecStart={program} --system")
+    text = text.replace("--yield=30s", "--yield").replace("%h/models", "/srv")
+    (machine.root / f"etc/systemd/system/{EXAMPLE.name}").write_text(text)
+    machine.run(["systemctl", "daemon-reload"])
+    machine.run(["systemctl", "start", "llm-engine@one"])
+    (row,) = asked(queue, "owners", "gpu", user="anna")
+    assert (row["standing"], row["unit"]) == ("leased", "llm-engine@one.service")
+    assert machine.run(["systemctl", "start", "llm-engine@two"], check=False).returncode != 0
+    assert "leased to llama-server" in machine.show("llm-engine@two.service", "StatusText")
+    queue.put("4-gpu-hers", "true", owner="anna")
+    queue.wait("4-gpu-hers", "done")
+    ended = ["inactive", "success"]
+    eventually(
+        lambda: (
+            [machine.show("llm-engine@one.service", k) for k in ("ActiveState", "Result")] == ended
+        ),
+        "the engine to have ended well",
+    )
