@@ -17,6 +17,8 @@ from sdqueue.unitfile.directives_data import VERSIONS
 from sdqueue.words.errors import SdqueueError
 
 OLDEST = VERSIONS[0]
+UNIFIED_ONLY_SINCE = 258
+"""From here on systemd knows no other layout of the cgroup tree."""
 BUILT_SEC = 1_790_000_000
 """This program is younger than that (September 2026), so the clock must be too."""
 
@@ -47,7 +49,7 @@ def cgroups(patient: Patient, mounts_file: str = "/proc/self/mounts") -> Iterato
         yield Verdict(OK, "the cgroup tree is unified")
     else:
         yield Verdict(
-            PROBLEM if patient.version >= 258 else NOTE,
+            PROBLEM if patient.version >= UNIFIED_ONLY_SINCE else NOTE,
             "the cgroup tree is not unified: settings of lanes' slices such as MemoryMax= may do"
             " nothing; boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line",
         )

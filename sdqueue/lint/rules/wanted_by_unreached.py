@@ -7,11 +7,13 @@ from sdqueue.lint.finding import Finding
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
 from sdqueue.lint.targets import is_of_boot
+from sdqueue.unitfile.install import LISTS
 from sdqueue.unitfile.unit import Place, Unit
 
 ON_DEMAND = frozenset({"network-online.target"})
 """Wanted by those that wait, so that what makes it true is started only for them."""
-KEYS = {"WantedBy": 0, "RequiredBy": 0, "UpheldBy": 254}
+KEYS = {key: since for key, since in LISTS.items() if key != "Alias"}
+"""The lists that make a link to another unit, and since when."""
 
 
 def check(situation: Situation) -> Iterator[Finding]:
