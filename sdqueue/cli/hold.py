@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 FOR_EVER = float("inf")
 AGAIN_SEC = 1.0
 """How soon to look for a controller again that went away while we waited."""
-WHO_MAX, COMM_MAX = 128, 15
+WHO_MAX = 128
+COMM = "sdqueue-hold"
 RESTORED = ("SIGPIPE", "SIGXFSZ")
 """Signals that Python ignores, and that a command is not to find ignored."""
 
@@ -90,7 +91,7 @@ def run(args: Arguments) -> int:
         remark(f"there is no program {args.command[0]} that can be run.")
         return NOT_FOUND
     place = Place(system=args.system)
-    _be_called(wanted.who)
+    _be_called(COMM)
     try:
         if wanted.wait_sec == FOR_EVER:
             refuse_deadlock(place, "hold", wanted.lane)
@@ -124,9 +125,13 @@ def _name(command: "Sequence[str]") -> str:
 
 
 def _be_called(name: str) -> None:
-    """Have the kernel call this process by the name that it will have as the command."""
-    with suppress(OSError), open("/proc/self/comm", "wb") as comm:
-        comm.write(name.encode()[:COMM_MAX])
+    """Have the kernel call this process so, until it is the command.
+
+    As what waits for a lane, and as what goes along with a command, it must have no name that the
+    lane's `foreign` has: neither that of an engine nor that of an interpreter.
+    """
+    with suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as comm:
+        comm.write(name)
 
 
 # Having the lane

@@ -11,12 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from sdqueue import pipes
 from tests.bus.test_cli_live import PROGRAM, Live
 from tests.harness.manager import PrivateManager
 from tests.harness.tools import needs
 from tests.harness.waiting import LIMIT_SEC, eventually, wait_exit
 
-CONFIG = '[lane.gpu]\nexcludes = ["net"]\n[lane.net]\n[lane.cpu]\n'
+NAMED = f"engine-{os.getpid()}"
+CONFIG = f"""
+[lane.gpu]
+excludes = ["net"]
+[lane.net]
+[lane.cpu]
+[lane.named]
+foreign = ["{NAMED}"]
+"""
 
 
 @pytest.fixture
@@ -157,6 +166,38 @@ def test_it_says_once_whom_it_waits_for_and_has_the_lane_after_that(live: Live) 
 def lane(live: Live, name: str = "gpu") -> dict[str, object]:
     rows: list[dict[str, object]] = live.json("status")["lanes"]
     return next(row for row in rows if row["name"] == name)
+
+
+def test_who_waits_for_a_lane_is_not_taken_for_who_uses_it(live: Live) -> None:
+    engine = live.manager.home / NAMED
+    engine.write_text("#!/bin/sh\nexec sleep 0\n")
+    engine.chmod(0o755)
+    live.submit("--lane", "named", "--name", "g", "--", "sleep", "1000")
+    live.wait_state("g", "running")
+    with calling(live, "hold", "named", "--", str(engine)) as process:
+        eventually(lambda: lane(live, "named")["requests"] == [NAMED])
+        comm = Path(f"/proc/{process.pid}/comm")
+        assert comm.read_text() == "sdqueue-hold\n"
+        live("cancel", "g")
+        assert process.wait(LIMIT_SEC) == 0
+
+
+def test_what_goes_along_with_a_command_has_not_its_name(live: Live) -> None:
+    with holding(live, *SLEEP) as process:
+        comms = {comm_of(pid): pid for pid in holders_of(process.pid)}
+        assert set(comms) == {"sleep", "sdqueue-hold"}
+        assert comms["sleep"] == process.pid
+
+
+def holders_of(pid: int) -> list[int]:
+    """Find the processes that have a pipe open for writing that this one has beyond its three."""
+    links = [os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir() if int(each.name) > 2]
+    (inode,) = {int(link[6:-1]) for link in links if link.startswith("pipe:")}
+    return list(pipes.writers(inode))
+
+
+def comm_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
 
 
 def test_ctrl_c_while_it_waits_asks_for_nothing_more(live: Live) -> None:
