@@ -178,6 +178,11 @@ def test_an_alias_speaks_for_itself_while_the_file_is_read() -> None:
     assert by_name >= {"x-real.service", "t@real.service"}
 
 
+@pytest.mark.parametrize("where", ["/proc", "/sys/fs/cgroup/x", "/run/host", "/run/host/os"])
+def test_what_is_systemds_own_to_mount_has_no_unit(where: str) -> None:
+    assert unit_of_mount(MountPoint(where)) is None
+
+
 def test_what_the_kernel_has_mounted_is_active_and_needed() -> None:
     mount = MountPoint("/srv", "/dev/x", "ext4")
     api = MountPoint("/sys/fs/cgroup", "cgroup2", "cgroup2")

@@ -15,19 +15,10 @@ from sdqueue.boot.loading.mountneeds import mount_name
 from sdqueue.boot.loading.queue import Entry, Load, Loading, Unsure
 from sdqueue.boot.loading.storage import mount_dependencies
 from sdqueue.boot.loading.types import is_perpetual, read
+from sdqueue.unitfile.refusal import is_api_mount
 from sdqueue.words import unitname
 from sdqueue.words.problem import Problem
 
-API_MOUNTS = frozenset(
-    (
-        "/proc", "/sys", "/dev", "/sys/kernel/security", "/sys/fs/smackfs", "/dev/shm", "/dev/pts",
-        "/run", "/sys/fs/cgroup", "/sys/fs/pstore", "/sys/firmware/efi/efivars", "/sys/fs/bpf",
-        "/sys/fs/selinux", "/dev/console", "/proc/kmsg", "/proc/sys",
-        "/proc/sys/kernel/random/boot_id",
-    )
-)  # fmt: skip
-"""Mount points that systemd never makes units of, nor anything below `API_MOUNTS_BELOW`."""
-API_MOUNTS_BELOW = ("/sys/fs/cgroup", "/run/host")
 SYMMETRIC_SINCE = 254
 ONE_WAY: frozenset[Kind] = frozenset({"JoinsNamespaceOf"})
 IGNORED_ON_ISOLATE = frozenset({"automount", "device", "mount", "scope", "slice", "swap"})
@@ -73,9 +64,7 @@ def build(
 def unit_of_mount(mount: MountPoint) -> str | None:
     """Return the mount unit that the kernel's mount has, None where it gets none."""
     where = unitname.simplify_path(mount.where)
-    if where in API_MOUNTS or where.startswith(tuple(f"{top}/" for top in API_MOUNTS_BELOW)):
-        return None
-    return None if mount.fstype == "autofs" else mount_name(where)
+    return None if is_api_mount(where) or mount.fstype == "autofs" else mount_name(where)
 
 
 def _enumerate_perpetual(loading: Loading) -> None:

@@ -22,40 +22,13 @@ from sdqueue.boot.loading.slices import (
     state_slice,
 )
 from sdqueue.boot.loading.values import implicit
+from sdqueue.unitfile.load import MASKED_IS_BARE_SINCE, PERPETUAL, PERPETUAL_SYSTEM
+from sdqueue.unitfile.refusal import LISTENS, PATHS, TIMERS
 from sdqueue.unitfile.unit import LoadState, Setting
 from sdqueue.words import unitname
 
-PERPETUAL = frozenset({"-.mount", "-.slice", "init.scope"})
-PERPETUAL_SYSTEM = PERPETUAL | {"system.slice"}
-MASKED_ALONE_SINCE = 257
-"""Before this, links and drop-ins of masked units are read; fixed in v259, also in v257.9."""
 TIMER_STAMPS = "/var/lib/systemd/timers"
-
-
-_PATHS_OF_PATH = (
-    "PathExists",
-    "PathExistsGlob",
-    "PathChanged",
-    "PathModified",
-    "DirectoryNotEmpty",
-)
-_TIMES = (
-    "OnCalendar",
-    "OnActiveSec",
-    "OnBootSec",
-    "OnStartupSec",
-    "OnUnitActiveSec",
-    "OnUnitInactiveSec",
-)
 _PATH_SOCKETS = ("ListenFIFO", "ListenSpecial", "ListenUSBFunction")
-_LISTEN = (
-    "ListenStream",
-    "ListenDatagram",
-    "ListenSequentialPacket",
-    "ListenNetlink",
-    "ListenMessageQueue",
-    *_PATH_SOCKETS,
-)
 _ACCEPTING = frozenset({"ListenStream", "ListenSequentialPacket"})
 _SOCKET_COMMANDS = ("ExecStartPre", "ExecStartPost", "ExecStopPre", "ExecStopPost")
 
@@ -72,7 +45,7 @@ def read(loading: Loading, entry: Entry) -> None:
     entry.default_dependencies = unit.flag(
         "Unit", "DefaultDependencies", default=not entry.perpetual
     )
-    if state is LoadState.MASKED and loading.manager.version >= MASKED_ALONE_SINCE:
+    if state is LoadState.MASKED and loading.manager.version >= MASKED_IS_BARE_SINCE:
         return
     own, dropins = _by_file(entry)
     apply_settings(loading, entry, own, "file")
@@ -136,7 +109,7 @@ def _is_dbus(entry: Entry) -> bool:
 
 def _socket(loading: Loading, entry: Entry) -> None:
     unit = entry.unit
-    listening = values.listed(unit, "Socket", _LISTEN)
+    listening = values.listed(unit, "Socket", LISTENS)
     accept = unit.flag("Socket", "Accept", default=False)
     if not accept or any(setting.key not in _ACCEPTING for setting in listening):
         service = entry.service or loading.related(entry, "service")
@@ -183,14 +156,14 @@ def _timer(loading: Loading, entry: Entry) -> None:
     if not loading.manager.user and entry.unit.flag("Timer", "Persistent", default=False):
         origin = implicit(persistent, "Persistent= keeps a stamp file")
         need_mounts(loading, entry, "Requires", TIMER_STAMPS, origin)
-    times = values.listed(entry.unit, "Timer", _TIMES)
+    times = values.listed(entry.unit, "Timer", TIMERS)
     calendar = any(setting.key == "OnCalendar" for setting in times)
     state_defaults(loading, entry, frozenset({"calendar"}) if calendar else frozenset())
 
 
 def _path(loading: Loading, entry: Entry) -> None:
     trigger_related(loading, entry, "service")
-    for setting in values.listed(entry.unit, "Path", _PATHS_OF_PATH):
+    for setting in values.listed(entry.unit, "Path", PATHS):
         path = values.absolute(entry.unit, setting.value, loading.manager.host)
         if path:
             origin = implicit(setting, f"{setting.key}={path}")
