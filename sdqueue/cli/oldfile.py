@@ -13,6 +13,7 @@ from sdqueue.cli.place import Place
 from sdqueue.core.spec import JobSpec
 from sdqueue.jobfile import parse
 from sdqueue.jobtext import HEADER_MAX_BYTES, read_header
+from sdqueue.spool.add import ALIVE
 from sdqueue.spool.files import read_up_to
 from sdqueue.spool.moves import has_writer
 from sdqueue.spool.openers import Inode, User
@@ -30,7 +31,6 @@ GOES_TO: dict[str, str] = {
 """The directories of another queue, in the order in which they are taken over, and to where: what
 others come after is there before them, and what may have been cut off is for a person to judge."""
 
-ALIVE = ("queue", "running", "parked")
 WAS_RUNNING = "it was running and has no process now; release it, or remove it"
 
 

@@ -10,9 +10,10 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 
-from sdqueue.cli.oldfile import ALIVE, GOES_TO, File, Wish, head, judge, lane_of
+from sdqueue.cli.oldfile import GOES_TO, File, Wish, head, judge, lane_of
 from sdqueue.cli.oldlog import read_starts
 from sdqueue.cli.place import Place
+from sdqueue.spool.add import ALIVE
 from sdqueue.spool.files import telling
 from sdqueue.spool.moves import states_of
 from sdqueue.spool.openers import Inode, User, user_since, users_of

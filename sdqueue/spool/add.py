@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 # Where a job of the name lives; in done/ and failed/ it has ended, and may be submitted anew.
-_ALIVE = ("queue", "running", "parked")
+ALIVE = ("queue", "running", "parked")
 # A directory of more bytes than this has too many names to read for each submit.
 _READ_DIRECTORY_MAX_BYTES = 128 * 1024
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -81,7 +81,7 @@ def _add_chunk(
 
 
 def _place(spool: Spool, aside: str, name: str, state: str) -> None:
-    for other in _ALIVE:
+    for other in ALIVE:
         if os.path.lexists(spool.job_file(other, name)):
             raise _taken(name, other)
     target = spool.job_file(state, name)

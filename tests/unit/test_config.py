@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from sdqueue import config as cf
 from sdqueue import settings
+from sdqueue.bus import window
+from sdqueue.core import model
 from sdqueue.core.spec import DEFAULT_LANES, Config, Lane
 from sdqueue.slicekeys import SLICE_KEYS, check_slice_setting
 
@@ -242,3 +244,7 @@ def test_no_table_makes_the_reader_raise(
 @given(st.one_of(st.binary(max_size=100), st.text("[]lane.gpu=\"'\n#1{},", max_size=60)))
 def test_no_file_makes_the_reader_raise(content: str | bytes) -> None:
     cf.load([("x", content)])
+
+
+def test_all_slots_together_are_no_more_than_may_start_at_once() -> None:
+    assert settings.SLOTS_MAX == model.STARTS_MAX == window.STARTS_MAX

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdqueue.core.spec import DEFAULT_LANES
-from sdqueue.words import names
+from sdqueue.words import names, unitname
 from sdqueue.words.errors import UsageError
 
 
@@ -185,3 +185,7 @@ def test_words_and_numbers_of_a_name() -> None:
 def test_a_near_name_is_suggested() -> None:
     assert names.did_you_mean("LNAE", ["NICE", "LANE"]) == "; did you mean LANE?"
     assert names.did_you_mean("QQQQ", ["NICE", "LANE"]) == ""
+
+
+def test_the_light_limit_of_unit_names_is_that_of_systemd() -> None:
+    assert names.UNIT_NAME_MAX == unitname.NAME_MAX

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import sdqueue.boot.loading.values as values
 from sdqueue.boot.loading.queue import Entry, Loading
 from sdqueue.boot.loading.table import Trait
+from sdqueue.unitfile.fstab import QUOTA_TYPES
 from sdqueue.words import unitname
 
 NETWORK_FILE_SYSTEMS = frozenset(
@@ -19,7 +20,6 @@ NETWORK_FILE_SYSTEMS = frozenset(
         "pvfs2", "smb3", "smbfs", "davfs", "glusterfs", "lustre", "sshfs",
     )
 )  # fmt: skip
-QUOTA_FILE_SYSTEMS = frozenset({"ext2", "ext3", "ext4", "reiserfs", "jfs", "f2fs"})
 QUOTA_OPTIONS = ("usrquota", "grpquota", "quota", "usrjquota", "grpjquota")
 OF_THE_SYSTEM = frozenset({"/", "/usr", "/etc"})
 BELOW_THE_SYSTEM = ("/run/initramfs", "/proc", "/sys", "/dev")
@@ -62,7 +62,7 @@ class Parameters:
     @property
     def needs_quota(self) -> bool:
         """Whether quotas are to be checked."""
-        known = not self.fstype or self.fstype in QUOTA_FILE_SYSTEMS
+        known = not self.fstype or self.fstype in QUOTA_TYPES
         return known and not self.bind and self.has(*QUOTA_OPTIONS)
 
     def extrinsic(self, *, user: bool) -> bool:

@@ -23,7 +23,7 @@ from sdqueue.boot.loading.slices import (
 )
 from sdqueue.boot.loading.values import implicit
 from sdqueue.unitfile.load import MASKED_IS_BARE_SINCE, PERPETUAL, PERPETUAL_SYSTEM
-from sdqueue.unitfile.refusal import LISTENS, PATHS, TIMERS
+from sdqueue.unitfile.refusal import LISTENS, PATHS, SERVICE_TYPES, TIMERS
 from sdqueue.unitfile.unit import LoadState, Setting
 from sdqueue.words import unitname
 
@@ -98,13 +98,8 @@ def _service(loading: Loading, entry: Entry) -> None:
         entry.load_state = "error"
 
 
-SERVICE_TYPES = frozenset(
-    {"simple", "exec", "forking", "oneshot", "dbus", "notify", "notify-reload", "idle"}
-)
-
-
 def _is_dbus(entry: Entry) -> bool:
-    return values.last_word(entry.unit, "Service", "Type", SERVICE_TYPES) in ("", "dbus")
+    return values.last_word(entry.unit, "Service", "Type", frozenset(SERVICE_TYPES)) in ("", "dbus")
 
 
 def _socket(loading: Loading, entry: Entry) -> None:

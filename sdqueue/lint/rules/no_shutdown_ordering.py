@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from sdqueue.lint.finding import Finding
+from sdqueue.lint.later import SHUTDOWN
 from sdqueue.lint.rule import Rule
 from sdqueue.lint.situation import Situation
 from sdqueue.lint.targets import ON_EVENT
 from sdqueue.unitfile.unit import Unit
 
-SHUTDOWN = "shutdown.target"
 ENDING = frozenset(
     f"systemd-{how}.service" for how in ("halt", "kexec", "poweroff", "reboot", "soft-reboot")
 )
