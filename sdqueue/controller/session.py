@@ -22,6 +22,7 @@ from sdqueue.bus.systemd import (
     UnitListed,
     UnitRemoved,
 )
+from sdqueue.controller.ending import let_go
 from sdqueue.controller.following import follow
 from sdqueue.controller.lane_units import ensure_lane_units
 from sdqueue.controller.lending import watch
@@ -107,6 +108,8 @@ class Session:
             run.job_removed(event)
         elif event.unit.startswith(names.LEASE_UNIT_PREFIX):
             self._on_lease_removed(event)
+        elif job := names.job_of_unit(event.unit):
+            self._on_stray_removed(job, event.unit)
         elif not event.unit.startswith(PREFIX):
             self._runner.hooks.job_removed(event)
             # A stranger's: if a lane waits for it, it waits no longer.
@@ -116,6 +119,13 @@ class Session:
         if self._runner.leases.is_revoked(event.unit, event.result):
             self._service.lease_revoked(event.unit)
             self._controller.post(ev.LeaseRevoked(event.unit))
+
+    def _on_stray_removed(self, name: str, unit: str) -> None:
+        """Have the manager forget a unit whose job is not in the queue any more, if it has failed:
+        nobody reads its end, and it would hold its lane for ever."""
+        job = self._controller.state.jobs.get(name)
+        if not (job and job.state is JobState.RUNNING) and not self._runner.is_busy(name):
+            self._controller.spawn(let_go(self._runner, unit))
 
     def _on_unit_removed(self, event: UnitRemoved) -> None:
         if self._is_reloading:

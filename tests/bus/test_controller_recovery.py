@@ -187,6 +187,24 @@ def test_a_running_job_whose_file_somebody_removes_runs_to_its_end(queue: Queue)
     queue.wait("2-cpu-b", "done")
 
 
+@pytest.mark.parametrize("how", ["it fails", "it is stopped"])
+def test_a_run_whose_file_went_while_no_controller_lived_holds_its_lane_to_its_end_and_no_longer(
+    queue: Queue, how: str
+) -> None:
+    queue.put("1-cpu-a", f"{HELD} exit 3")
+    queue.wait_running("1-cpu-a")
+    queue.kill()
+    (queue.spool / "running" / "1-cpu-a.job").unlink()
+    queue.put("2-cpu-b", "true")
+    queue.start()
+    queue.wait_reason("2-cpu-b", "lane-taken")
+    if how == "it fails":
+        let_go(queue)
+    else:
+        queue.manager.run(["systemctl", "--user", "stop", "sdqueue-job-1-cpu-a.service"])
+    queue.wait("2-cpu-b", "done")
+
+
 def test_a_job_that_is_queued_anew_while_it_runs_runs_again(queue: Queue) -> None:
     queue.put("1-cpu-a", f'{HELD} echo ran >>"$HOME/ran"')
     queue.wait_running("1-cpu-a")
