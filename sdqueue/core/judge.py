@@ -18,13 +18,13 @@ View = Callable[[QueueState, LaneState, Plan], Verdict | None]
 
 
 def _paused(_state: QueueState, lane: LaneState, _plan: Plan) -> Verdict | None:
-    return Verdict(LaneWord.PAUSED, "", "it is paused") if lane.paused else None
+    return Verdict(LaneWord.PAUSED, "", "a person has paused it") if lane.paused else None
 
 
 def _occupied(_state: QueueState, lane: LaneState, _plan: Plan) -> Verdict | None:
     for unit in lane.occupants:
         if lease := lane.leases.get(unit):
-            return Verdict(LaneWord.LEASED, unit, f"it is leased to {lease}")
+            return Verdict(LaneWord.LEASED, unit, f"{lease} has it")
     for unit, job in lane.occupants.items():
         return Verdict(LaneWord.RUNNING, unit, f"{job or unit} has it")
     return None

@@ -227,7 +227,7 @@ def test_what_is_announced_of_a_lane_is_what_has_changed_and_nothing_if_nothing_
         assert [each.get("Paused") for each in told] == [None, True, False]
         generations = [each.pop("Generation") for each in told]
         assert generations == sorted(set(generations))
-        assert told[1] == {"Holder": "", "Detail": "it is paused", "Paused": True}
+        assert told[1] == {"Holder": "", "Detail": "a person has paused it", "Paused": True}
         assert len([each for each in heard if each.path == f"{LANES}/gpu"]) == 1
 
     run_async(scene())

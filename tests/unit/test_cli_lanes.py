@@ -96,10 +96,10 @@ def test_an_owner_is_shown_with_what_was_seen_and_who_it_is() -> None:
     [
         ({"state": "free", "queued": 0}, "-", "", ""),
         (
-            {"state": "leased", "holders": ["engine"], "detail": "it is leased to engine, pid 7"},
+            {"state": "leased", "holders": ["engine"], "detail": "engine, pid 7 has it"},
             "engine",
             "",
-            "it is leased to engine, pid 7",
+            "engine, pid 7 has it",
         ),
         (
             {"state": "leased", "holders": ["engine"], "requests": ["two"], "detail": "x"},
