@@ -76,7 +76,8 @@ class Session:
         await self.make_lane_units(self._controller.state.config)
         # First, since what is found to have ended is settled at once, and its unit let go.
         self._controller.use(self._systemd)
-        await self._reconcile()
+        async with self._reconciling:
+            await self._reconcile()
         self._controller.spawn(self._wait_started())
 
     async def make_lane_units(self, config: Config, *, regenerate: bool = False) -> None:
@@ -132,7 +133,8 @@ class Session:
             return
         if run := self._runner.runs.get(event.unit):
             run.gone()
-        self._removed.add(event.unit)
+        if self._reconciling.locked():
+            self._removed.add(event.unit)
         self._runner.leases.gone(event.unit)
         self._controller.post(ev.UnitGone(event.unit))
 
