@@ -17,6 +17,7 @@ import pytest
 
 from tests.harness.manager import PrivateManager
 from tests.harness.queue import Queue
+from tests.harness.terminal import lone_terminal
 from tests.harness.waiting import LIMIT_SEC, eventually
 
 HOLD = """
@@ -100,11 +101,8 @@ def configure(manager: PrivateManager, *settings: str, recheck: str = "1h") -> N
 @pytest.fixture
 def device() -> Iterator[str]:
     """Give a device that nobody has open."""
-    master, slave = os.openpty()
-    name = os.ttyname(slave)
-    os.close(slave)
-    yield name
-    os.close(master)
+    with lone_terminal() as name:
+        yield name
 
 
 @pytest.fixture

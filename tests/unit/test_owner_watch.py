@@ -25,6 +25,7 @@ from sdqueue.owners import judge
 from sdqueue.owners.sweep import FLOOR
 from tests.harness.gpu_root import GIB, GPU, MIB, GpuRoot, amdgpu
 from tests.harness.loop import run_watched
+from tests.harness.terminal import lone_terminal
 
 HOLD = """
 import os, sys
@@ -107,11 +108,8 @@ def tell(process: "subprocess.Popen[str]", *lines: str) -> None:
 @pytest.fixture
 def device() -> Iterator[str]:
     """Give a device that nobody has open."""
-    master, slave = os.openpty()
-    name = os.ttyname(slave)
-    os.close(slave)
-    yield name
-    os.close(master)
+    with lone_terminal() as name:
+        yield name
 
 
 @pytest.mark.usefixtures("no_new_files")
