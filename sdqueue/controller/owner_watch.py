@@ -43,6 +43,15 @@ READING_SEC = 0.25
 OPENED_SEC = 0.2
 FOLLOW_SEC = 5.0
 """After a device was opened: by then it can be seen what is done with it."""
+LATE_SEC = 30.0
+LATE = Owner(
+    0,
+    comm="unknown",
+    use=Use.UNKNOWN,
+    note=f"it can't be told: a look at who uses it is not over after {LATE_SEC:g} s",
+)
+"""Who is told to use a lane while a look at it does not come to its end."""
+REST_MAX_SEC = 10.0
 PRICE = 50
 """Looks for the opening of devices take at most one part in so many of the time."""
 TRIES = 3
@@ -126,9 +135,17 @@ class OwnerWatch:
                 return  # a look that began after this was asked for has told
             watched.began += 1
             if asker := self._asker(lane):
-                await self._look(watched, asker)
+                late = asyncio.get_running_loop().call_later(LATE_SEC, self._is_late, watched)
+                try:
+                    await self._look(watched, asker)
+                finally:
+                    late.cancel()
             if self._asker(lane) is None and self._lanes.get(lane.name) is watched:
                 self._drop(lane.name)
+
+    def _is_late(self, watched: _Watched) -> None:
+        """Have a lane not wait in silence for a look that a dead file system holds up, say."""
+        self._post(ev.OwnersSeen(watched.lane.name, (LATE,)))
 
     def close(self) -> None:
         """Watch nobody any more."""
@@ -254,7 +271,7 @@ class OwnerWatch:
         """A device was opened or closed: look at once, and a moment after the last look if more
         of that comes."""
         watched.follow = True
-        rest_sec = max(OPENED_SEC, PRICE * watched.cost_sec)
+        rest_sec = max(OPENED_SEC, min(PRICE * watched.cost_sec, REST_MAX_SEC))
         now_sec = asyncio.get_running_loop().time()
         self._again(watched, max(0.0, watched.ended_sec + rest_sec - now_sec))
 

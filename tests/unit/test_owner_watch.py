@@ -325,3 +325,27 @@ def test_another_who_takes_over_ends_the_settling(root: GpuRoot) -> None:
             assert (event.settling, [owner.pid for owner in event.owners]) == (False, [18])
 
     run_watched(main())
+
+
+def test_a_look_that_hangs_is_told_and_what_it_finds_in_the_end_is_too(
+    root: GpuRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner_watch, "LATE_SEC", 0.05)
+    used_file = root.directory / "sys/bus/pci/devices/0000:03:00.0/mem_info_vram_used"
+    used_file.unlink()
+    os.mkfifo(used_file)
+
+    async def main() -> None:
+        async with watching(str(root.directory)) as seen:
+            looking = asyncio.create_task(seen.watch.look(GPU))
+            (late,) = (await seen.told.get()).owners
+            assert (late.pid, late.counts, late.use) == (0, True, Use.UNKNOWN)
+            assert "not over" in late.note
+            with used_file.open("w") as hanging:
+                used_file.unlink()
+                used_file.write_text(f"{9 * GIB}\n")
+                hanging.write(f"{9 * GIB}\n")
+            await looking
+            assert [owner.pid for owner in (await seen.told.get()).owners] == [17]
+
+    run_watched(main())
