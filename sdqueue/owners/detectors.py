@@ -81,7 +81,7 @@ DETECTORS: tuple[Detector, ...] = (
     Detector("name", "foreign", _plain(names.look), "processes by the name that the kernel has"),
     Detector("unit", "units", _units, "units that the service manager says are active"),
     Detector("owner file", "owner_files", _plain(locks.look), "locks on files: /proc/locks"),
-    Detector("port", "ports", _plain(ports.look), "listeners on TCP ports: /proc/net/tcp"),
+    Detector("port", "ports", _plain(ports.look), "listeners on TCP ports: /proc/1/net/tcp"),
     Detector(
         "descriptors",
         "devices",

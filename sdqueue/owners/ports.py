@@ -1,8 +1,8 @@
 """Who uses a lane by listening on a port: a model server, say, whose program has many names.
 
-/proc/net/tcp tells of everybody's listeners, with the user and the number of the socket; which
-process has it is found among the descriptors that may be looked at. Of others' the kernel tells the
-control group; where one process is in it, it is that.
+The kernel's net/tcp tells of everybody's listeners, with the user and the number of the socket;
+which process has it is found among the descriptors that may be looked at. Of others' the kernel
+tells the control group; where one process is in it, it is that.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,10 @@ from sdqueue.owners import sockdiag
 from sdqueue.owners.box import Box
 from sdqueue.owners.sighting import Report, Sighting
 
-TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+TABLES = ("net/tcp", "net/tcp6")
+OF_WHOM = ("/proc/1", "/proc")
+"""Whose network to look at: the box's, where that can be told; the controller's service may have
+none of its own."""
 LISTENS = "0A"
 
 
@@ -45,13 +48,20 @@ def look(box: Box, lane: Lane) -> Report:
     try:
         for table in TABLES:
             with suppress(FileNotFoundError):  # a box without one of the two protocols
-                listeners += parse(box.read_all(table), lane.ports)
+                listeners += parse(_read(box, table), lane.ports)
     except OSError as error:
         return Report(cannot_tell=f"listeners can't be read: {error.strerror}")
     if not listeners:
         return Report()
     held = _holders(box, {listener.inode for listener in listeners})
     return Report(tuple(_sighting(box, each, held.get(each.inode, 0)) for each in set(listeners)))
+
+
+def _read(box: Box, table: str) -> str:
+    first, last = OF_WHOM
+    with suppress(OSError):
+        return box.read_all(f"{first}/{table}")
+    return box.read_all(f"{last}/{table}")
 
 
 def _sighting(box: Box, listener: Listener, pid: int) -> Sighting:

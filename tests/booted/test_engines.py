@@ -30,11 +30,13 @@ sys.stdin.read()
 """
 OF_BERT = "bert-s-engine"
 """What a user can know of a process of another: its name, and not what it has open."""
+PORT = 8431
 CONFIG = f'''
 recheck = "1h"
 [lane.gpu]
 devices = ["{{device}}", "/dev/nvidia0"]
 foreign = ["{OF_BERT}"]
+ports = [{PORT}]
 '''
 
 
@@ -197,6 +199,22 @@ def test_an_engine_of_another_user_is_named_by_both_queues_and_both_go_on_when_i
     for side in sides:
         side.queue.wait("3-gpu-c", "done")
     machine.bert.systemctl("reset-failed", "llm-engine-b.service")
+
+
+def test_a_listener_of_another_user_is_seen_by_a_queue_whose_service_has_no_network(
+    machine: Machine, side: Side
+) -> None:
+    with Engine(machine.bert, unit="llm-engine-l.service") as engine:
+        engine.say(f"listen {PORT}")
+        engine.next("listening")
+        side.queue.put("9-gpu-i", "true")
+        side.queue.wait_reason("9-gpu-i", "foreign")
+        (wait,) = side.queue.events(event="gpu-wait")[-1:]
+        assert (wait["pid"], wait["unit"]) == (engine.pid, f"user@{machine.bert.uid}.service")
+        engine.kill()
+        side.queue.wait("9-gpu-i", "done")
+    machine.bert.systemctl("reset-failed", "llm-engine-l.service")
+    side.login.run(["sdqueue", "remove", "9-gpu-i"])
 
 
 def test_a_user_who_may_not_take_the_machines_lane_is_refused_and_sees_who_has_it(

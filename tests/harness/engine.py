@@ -10,6 +10,7 @@ As a program it reads one command a line and answers each with lines of JSON:
                             {"served": true}
     name NAME               {"named": true}: its process is called so
     open FILE               {"opened": true}: it has a device open
+    listen PORT             {"listening": true}: on that port of this machine
     shut                    {"shut": true}: not any more
     die sent|got LANE       it kills itself when it has asked, or was answered
     close                   {"closed": true}: the descriptor is closed
@@ -241,6 +242,10 @@ class _Program:
         with open("/proc/self/comm", "w", encoding="ascii") as comm:
             comm.write(name)
         tell(named=True)
+
+    async def listen(self, port: str) -> None:
+        await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", int(port))
+        tell(listening=True)
 
     async def shut(self) -> None:
         os.close(self._device)

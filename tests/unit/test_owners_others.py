@@ -55,6 +55,15 @@ def test_a_listener_of_somebody_else_is_known_by_user(tmp_path: Path) -> None:
     assert owner.note == "listens on port 8080, a process of uid 1000"
 
 
+def test_the_box_is_looked_at_and_not_a_network_that_the_controller_has_for_itself(
+    tmp_path: Path,
+) -> None:
+    root = GpuRoot(tmp_path)
+    root.write("/proc/1/net/tcp", HEAD + PORT_8080.format("0A", 1000, 4242))
+    root.write("/proc/net/tcp", HEAD)
+    assert len(root.seen(Lane("gpu", ports=(8080,))).owners) == 1
+
+
 @pytest.mark.parametrize("row", [PORT_8080.format("01", 0, 1), "", "garbage\n", "a:1F90 b:1F90\n"])
 def test_connections_and_rubbish_are_no_listeners(tmp_path: Path, row: str) -> None:
     root = GpuRoot(tmp_path)

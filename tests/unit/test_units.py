@@ -52,7 +52,7 @@ def test_the_controller_is_ordered_after_nothing_and_touches_no_job(side: str) -
 
 def test_what_the_users_unit_has_the_systems_has_too() -> None:
     system, user = settings("system"), settings("user")
-    ours = {"ExecStart", "WantedBy", "Description"}
+    ours = {"ExecStart", "WantedBy", "Description", "RestrictAddressFamilies"}
     differing = {key for key, value in user.items() if system.get(key) != value}
     assert differing == ours
 
