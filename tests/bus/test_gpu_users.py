@@ -305,7 +305,7 @@ def test_an_active_unit_is_waited_for_until_it_stops(manager: PrivateManager) ->
         queue.wait("1-gpu-a", "done")
 
 
-def test_g10_a_look_that_fails_is_not_free_and_the_job_starts_when_it_works_again(
+def test_a_look_that_fails_is_not_free_and_the_job_starts_when_it_works_again(
     manager: PrivateManager,
 ) -> None:
     (manager.home / "gpu.lock").touch()
@@ -327,7 +327,7 @@ def test_g10_a_look_that_fails_is_not_free_and_the_job_starts_when_it_works_agai
             manager.run(["umount", "/proc/locks"], check=False)
 
 
-def test_q25_a_model_server_that_holds_the_device_is_waited_for_by_its_unit_and_never_stopped(
+def test_a_model_server_that_holds_the_device_is_waited_for_by_its_unit_and_never_stopped(
     gpu: Gpu,
 ) -> None:
     queue = gpu.queue

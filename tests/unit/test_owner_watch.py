@@ -282,7 +282,7 @@ def test_a_lane_settles_until_two_readings_of_memory_agree(root: GpuRoot) -> Non
     run_watched(main())
 
 
-def test_g7_memory_that_never_comes_back_does_not_keep_jobs_for_ever(
+def test_memory_that_never_comes_back_does_not_keep_jobs_for_ever(
     root: GpuRoot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner_watch, "SETTLE_SEC", 0.05)

@@ -179,7 +179,7 @@ def test_a_process_that_ends_between_listing_and_reading_is_nobody(root: GpuRoot
 # KFD ---------------------------------------------------------------------------------------------
 
 
-def test_g14_a_monitor_that_opened_kfd_once_has_an_entry_and_is_in_nobodys_way(
+def test_a_monitor_that_opened_kfd_once_has_an_entry_and_is_in_nobodys_way(
     root: GpuRoot,
 ) -> None:
     root.process(17, "amd-smi")
@@ -244,7 +244,7 @@ def test_contexts_below_an_entry_are_read_too(root: GpuRoot) -> None:
     assert root.owners()[17].memory_bytes == GIB
 
 
-def test_g10_a_probe_that_fails_leaves_the_lane_unknown_and_never_free(root: GpuRoot) -> None:
+def test_a_probe_that_fails_leaves_the_lane_unknown_and_never_free(root: GpuRoot) -> None:
     root.node("/dev/kfd")
     root.write("/sys/class/kfd/kfd/proc", "no directory")
     (owner,) = root.seen().owners
@@ -256,7 +256,7 @@ def test_g10_a_probe_that_fails_leaves_the_lane_unknown_and_never_free(root: Gpu
 # Memory of the device ----------------------------------------------------------------------------
 
 
-def test_g7_memory_that_the_driver_kept_and_nobody_has_is_a_note_and_no_reason_to_wait(
+def test_memory_that_the_driver_kept_and_nobody_has_is_a_note_and_no_reason_to_wait(
     root: GpuRoot,
 ) -> None:
     root.amd(vram_used=1100 * MIB)
@@ -309,7 +309,7 @@ def test_descriptors_that_a_user_may_not_see_are_a_note_and_no_failure(shut: Gpu
 
 
 @pytest.mark.parametrize(("pid", "is_free"), [(17, False), (1, True)])
-def test_g10_descriptors_that_root_may_not_see_are_a_failure_but_those_of_pid_1(
+def test_descriptors_that_root_may_not_see_are_a_failure_but_those_of_pid_1(
     shut: GpuRoot, pid: int, is_free: bool
 ) -> None:
     shut.ends(17)
@@ -320,7 +320,7 @@ def test_g10_descriptors_that_root_may_not_see_are_a_failure_but_those_of_pid_1(
     assert (as_a_user(shut, is_privileged=True) == []) is is_free
 
 
-def test_g5_an_engine_that_sleeps_with_600_mib_blocks_and_with_370_does_not(root: GpuRoot) -> None:
+def test_an_engine_that_sleeps_with_600_mib_blocks_and_with_370_does_not(root: GpuRoot) -> None:
     root.process(17, "llama-server")
     root.opens(17, 5, RENDER, amdgpu(9, gfx_ns=5, vram=600 * MIB))
     assert root.owners()[17].use is Use.RESIDENT

@@ -115,7 +115,7 @@ def test_who_has_it_open_and_is_in_no_list_only_holds_it(root: GpuRoot) -> None:
     assert root.owners()[17].use is Use.HOLDER
 
 
-def test_g11_an_error_is_unknown_and_descriptors_say_who(root: GpuRoot, nvml: FakeNvml) -> None:
+def test_an_error_is_unknown_and_descriptors_say_who(root: GpuRoot, nvml: FakeNvml) -> None:
     nvml.broken = 18
     root.opens(17, 5, "/dev/nvidia0")
     owners = root.owners()
@@ -125,7 +125,7 @@ def test_g11_an_error_is_unknown_and_descriptors_say_who(root: GpuRoot, nvml: Fa
     assert all(owner.counts for owner in owners.values())
 
 
-def test_g11_an_error_is_never_free_where_nobody_has_it_open(root: GpuRoot, nvml: FakeNvml) -> None:
+def test_an_error_is_never_free_where_nobody_has_it_open(root: GpuRoot, nvml: FakeNvml) -> None:
     nvml.broken = 18
     assert [owner.counts for owner in root.seen().owners] == [True]
 

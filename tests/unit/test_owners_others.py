@@ -186,7 +186,7 @@ def no_more_descriptors() -> Iterator[None]:
     ],
     ids=["name", "descriptors", "devices", "port"],
 )
-def test_g10_a_look_for_which_there_are_no_descriptors_is_no_look_that_found_nobody(
+def test_a_look_for_which_there_are_no_descriptors_is_no_look_that_found_nobody(
     setting: dict[str, Any],
 ) -> None:
     lane = Lane("gpu", **setting)
