@@ -18,7 +18,7 @@ from tests.harness.queue import Queue
 from tests.harness.waiting import eventually
 
 SEED = 20261129
-STEPS = 40
+STEPS = 30
 LANES = ("gpu", "net", "cpu")
 EXCLUDES = {"gpu": {"net"}, "net": {"gpu"}, "cpu": set[str]()}
 NAME = "named-stranger"
