@@ -28,6 +28,7 @@ from sdqueue.bus.systemd import Systemd
 from sdqueue.controller.actions import do, hook
 from sdqueue.controller.files import Files
 from sdqueue.controller.journal import Journal
+from sdqueue.controller.pausing import Pausing
 from sdqueue.controller.places import Places
 from sdqueue.controller.reloading import Reader, Reloading
 from sdqueue.controller.runner import Runner
@@ -73,6 +74,7 @@ class Controller:
         self.planned = Plan()
         self.runner = Runner(self)
         self.files = Files(places, self.post, self.trouble)
+        self.pausing = Pausing(places.spool, self.post)
         self._reloading = Reloading(self, read)
         self._inbox: list[ev.Event] = []
         self._something = asyncio.Event()
@@ -202,6 +204,7 @@ class Controller:
     async def _sessions(self) -> None:
         await self.files.wait_scanned()
         self.journal.write("runner-start", "-", {"version": __version__})
+        self.pausing.tell()
         while True:
             try:
                 await self._one_session()

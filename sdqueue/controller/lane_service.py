@@ -13,7 +13,6 @@ from sdqueue.bus.tree import ObjectTree, object_path
 from sdqueue.controller.offering import LANE, LANES, row
 from sdqueue.controller.permission import permitted
 from sdqueue.controller.privacy import public
-from sdqueue.core import events as ev
 from sdqueue.core.model import LaneState
 from sdqueue.core.view import reason_row
 from sdqueue.words.errors import UsageError
@@ -55,7 +54,7 @@ def get_lane(_request: Request, queue: "Controller", name: str) -> str:
 async def set_paused(request: Request, queue: "Controller", name: str, paused: bool) -> None:
     """Start nothing new in a lane, or let it go on."""
     await permitted(request, queue, "manage-lanes")
-    queue.post(ev.LanePaused(lane_named(queue, name), paused))
+    await queue.pausing.change(lane_named(queue, name), paused=paused)
 
 
 async def _pause(request: Request, lane: LaneObject) -> None:

@@ -52,6 +52,7 @@ class Reloading:
         controller.places.lanes = config.lanes
         controller.journal.resize(config.log_max_bytes)
         controller.post(ev.ConfigRead(config))
+        controller.pausing.tell()
         controller.files.relook_queued()
         return ""
 

@@ -76,6 +76,11 @@ class Spool:
         return f"{self.root}/events.jsonl"
 
     @property
+    def paused_file(self) -> str:
+        """The file with the names of paused lanes."""
+        return f"{self.root}/paused"
+
+    @property
     def aside_dir(self) -> str:
         """The directory in which files are written before they get their place."""
         return f"{self.root}/tmp"

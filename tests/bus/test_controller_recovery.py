@@ -223,3 +223,19 @@ def test_editing_a_running_job_does_not_shift_the_ground_under_it(queue: Queue) 
     let_go(queue)
     queue.wait("1-cpu-a", "done")
     assert (queue.manager.home / "said").read_text().split() == ["old"]
+
+
+@pytest.mark.parametrize("ending", ["kill", "stop"])
+def test_a_paused_lane_is_paused_for_the_next_controller_too(queue: Queue, ending: str) -> None:
+    queue.ask("PauseLane", "sb", "cpu", "true")
+    getattr(queue, ending)()
+    queue.put("1-cpu-a", "true")
+    queue.start()
+    queue.wait_reason("1-cpu-a", "paused")
+    assert [each["lane"] for each in queue.events(event="paused")] == ["cpu", "cpu"]
+    queue.ask("PauseLane", "sb", "cpu", "false")
+    queue.wait("1-cpu-a", "done")
+    getattr(queue, ending)()
+    queue.start()
+    queue.put("2-cpu-b", "true")
+    queue.wait("2-cpu-b", "done")
