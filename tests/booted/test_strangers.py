@@ -207,6 +207,7 @@ def test_leases_need_leave(queue: MachineQueue) -> None:
     assert queue.ask("ListLeases") == []
 
 
+@pytest.mark.parametrize("machine", ["257"], indirect=True)
 def test_a_flood_of_calls_does_not_stop_the_queue(queue: MachineQueue) -> None:
     began = queue.container.root / "home/anna/began"
     pid = queue.container.show(SERVICE, "MainPID")

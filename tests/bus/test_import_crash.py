@@ -1,7 +1,7 @@
 """`sdqueue import` killed at every system call that changes a disk, and called again.
 
 Between the two a controller may be at work: what is in queue/ by then has run. At the end every job
-has run once, and what had ended is there once. Every other call; in a soak run every one.
+has run once, and what had ended is there once. Every third call; in a soak run every one.
 """
 
 import os
@@ -61,7 +61,7 @@ def test_killed_anywhere_it_goes_on_and_nothing_is_lost_or_doubled(
     for call in CALLS:
         number, was_killed = -1 + SOAK, True
         while was_killed:
-            number += 1 if SOAK else 2
+            number += 1 if SOAK else 3
             cli = Cli(tmp_path / f"{call}-{number}")
             cli.home.mkdir()
             open_spool(Spool(str(cli.spool)))
@@ -82,8 +82,8 @@ def test_killed_anywhere_it_goes_on_and_nothing_is_lost_or_doubled(
             assert (cli.spool / "events-imported.jsonl").exists(), context
             assert not (cli.spool / "import").exists(), context
             shutil.rmtree(cli.home)
-    assert points["renameat2"] >= 6, points
-    assert points["fsync"] >= 6, points
+    assert points["renameat2"] >= 4, points
+    assert points["fsync"] >= 4, points
 
 
 def killed(cli: Cli, top: Path, call: str, number: int) -> bool:

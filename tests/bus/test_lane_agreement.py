@@ -24,7 +24,7 @@ from tests.harness.manager import PrivateManager
 from tests.harness.waiting import eventually
 
 SEED = 20261129
-STEPS = 40
+STEPS = 20
 LANES = ("gpu", "net")
 PIPES: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
 STATUS_OF = {"free": 0, "unknown": 4}
