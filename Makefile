@@ -83,7 +83,8 @@ soak: dev ## hours: the random parts at full length; what came out is kept in be
 
 .PHONY: bench
 bench: dev ## the figures: ratios against peers, printed
-	set -e; for program in benchmarks/[a-z]*.py; do $(RUN)/python "$$program"; done
+	set -e; for file in benchmarks/[a-z]*.py; do \
+		$(RUN)/python -m "benchmarks.$$(basename "$$file" .py)"; done
 
 .PHONY: man
 man: ## check the manual's pages as mandoc and man see them
