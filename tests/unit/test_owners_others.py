@@ -22,6 +22,8 @@ from sdqueue.owners import locks, ports, sockdiag, units
 from sdqueue.owners.sweep import LaneMemory, Sweep
 from sdqueue.owners.units import ActiveUnit
 from tests.harness.gpu_root import GpuRoot
+from tests.harness.terminal import lone_terminal
+from tests.harness.waiting import wait_exit
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  inode\n"
 PORT_8080 = (
@@ -143,6 +145,7 @@ def test_a_lock_outlives_its_taker_in_a_child_and_counts(tmp_path: Path) -> None
         assert "has ended" in owner.note
     finally:
         os.kill(child, 9)
+        wait_exit(child)
 
 
 def test_who_waits_for_a_lock_does_not_hold_it() -> None:
@@ -180,8 +183,8 @@ def no_more_descriptors() -> Iterator[None]:
     "setting",
     [
         {"foreign": ("sdq-nobody",)},
-        {"devices": ("/dev/full",)},
-        {"devices": ("/dev/ful*",)},
+        {"devices": ("{device}",)},
+        {"devices": ("{device}*",)},
         {"ports": (1,)},
     ],
     ids=["name", "descriptors", "devices", "port"],
@@ -189,10 +192,12 @@ def no_more_descriptors() -> Iterator[None]:
 def test_a_look_for_which_there_are_no_descriptors_is_no_look_that_found_nobody(
     setting: dict[str, Any],
 ) -> None:
-    lane = Lane("gpu", **setting)
-    assert here(lane) == ()
-    with no_more_descriptors():
-        found = here(lane)
+    with lone_terminal() as device:
+        named = tuple(each.format(device=device) for each in setting.get("devices", ()))
+        lane = Lane("gpu", **{**setting, "devices": named})
+        assert here(lane) == ()
+        with no_more_descriptors():
+            found = here(lane)
     assert {(owner.pid, owner.use) for owner in found} == {(0, Use.UNKNOWN)}
 
 

@@ -116,3 +116,9 @@ def test_what_docstrings_name_with_its_package_is_there() -> None:
         if not _is_defined(f"sdqueue.{name.removeprefix('sdqueue.')}")
     }
     assert gone == set()
+
+
+def test_no_two_test_modules_have_one_name() -> None:
+    # pytest can't import the second: its directories are no packages.
+    names = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
