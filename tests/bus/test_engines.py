@@ -50,11 +50,15 @@ class Lane:
     def engine(self, unit: str = "") -> Engine:
         return Engine(self.manager, unit=unit)
 
+    def row(self) -> dict[str, Any]:
+        (found,) = [row for row in self.queue.ask("ListLanes") if row["name"] == "gpu"]
+        return dict(found)
+
     def wait(self, state: str) -> None:
         """Wait until the lane is in that state."""
 
         def there() -> bool:
-            (found,) = [row for row in self.queue.ask("ListLanes") if row["name"] == "gpu"]
+            found = self.row()
             assert found["state"] == state, found
             return True
 
@@ -347,3 +351,4 @@ def test_another_controller_in_the_middle_changes_nothing(
         if how:
             getattr(lane.queue, how)()
             lane.queue.start()
+            eventually(lambda: lane.row()["state"] != "unknown", "the lane to be known")
