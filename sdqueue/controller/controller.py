@@ -20,6 +20,7 @@ import os
 import signal
 import time
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sdqueue import __version__
@@ -36,7 +37,7 @@ from sdqueue.controller.session import Session
 from sdqueue.core import actions as act
 from sdqueue.core import events as ev
 from sdqueue.core.decide import step
-from sdqueue.core.model import Code, QueueState, Reason, new_state
+from sdqueue.core.model import Code, Job, Phase, QueueState, Reason, new_state
 from sdqueue.core.plan import Plan
 from sdqueue.core.spec import Config
 from sdqueue.notify import notify, watchdog_sec
@@ -48,6 +49,7 @@ RECONNECT_SEC = 1.0
 DRAIN_SEC = 5.0
 LOOK_AT_CLOCK_SEC = 10.0
 """How long to sleep at most where a time is waited for: the clock may be set, the box suspended."""
+LEAVING_PHASES = frozenset({Phase.SETTLING, Phase.LEAVING})
 NO_BUS = "there is no connection to the service manager"
 
 
@@ -134,6 +136,7 @@ class Controller:
                 tasks.create_task(work, name=name) for name, work in self._background().items()
             ]
             await self._stop.wait()
+            await self._settle_down()
             self.runner.owners.close()
             self.runner.leases.close()
             self.runner.inhibitor.close()
@@ -141,6 +144,19 @@ class Controller:
             await self._drain()
             for task in background:
                 task.cancel()
+
+    async def _settle_down(self) -> None:
+        """Have the ends that are on their way to the disk told, unless the disk refuses them: to
+        the next controller they would be old news."""
+        going = [job for job in self.state.jobs.values() if job.phase in LEAVING_PHASES]
+
+        def is_going(job: Job) -> bool:
+            return self.state.jobs.get(job.name) is job and job.phase in LEAVING_PHASES
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SEC):
+                while any(map(is_going, going)):
+                    await self.wait_turn()
 
     async def _drain(self) -> None:
         """Have the last events written, unless the disk refuses them."""

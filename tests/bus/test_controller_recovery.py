@@ -239,3 +239,15 @@ def test_a_paused_lane_is_paused_for_the_next_controller_too(queue: Queue, endin
     queue.start()
     queue.put("2-cpu-b", "true")
     queue.wait("2-cpu-b", "done")
+
+
+def test_an_end_that_is_on_its_way_to_the_disk_is_told_before_a_stop(queue: Queue) -> None:
+    for number in range(12):
+        name = f"{number:02}-cpu-a"
+        queue.put(name, "true")
+        done = queue.spool / "done" / f"{name}.job"
+        while not done.exists():
+            pass  # to be there before the controller has told it
+        queue.stop()
+        queue.start()
+        queue.wait(name, "done")
