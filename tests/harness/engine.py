@@ -172,6 +172,7 @@ class _Program:
 
     async def acquire(self, lane: str, *options: str) -> None:
         try:
+            self._wanted.clear()  # what was heard of an earlier lease says nothing of this one
             self._path, self._fd = await self._ask(lane, wait=bool(options))
         except BusError as error:
             tell(refused=str(error))
