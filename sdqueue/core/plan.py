@@ -6,7 +6,7 @@ the lane's block, and the reason of its head. `reason` gives every other queued 
 is no queued job for which it has no answer, so there is no silent wait.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
@@ -165,6 +165,13 @@ LEASE_RULES = tuple(rule for rule in RULES if rule not in (_paused, _owed))
 """A paused lane starts no jobs; what a person does there meanwhile may hold it."""
 
 
+def _stopped_by(
+    rules: Iterable[Rule], state: QueueState, lane: LaneState, room: _Room, planned: Plan
+) -> Reason | None:
+    """Ask rules in their order; the first that says something stops the rest."""
+    return next(filter(None, (rule(state, lane, room, planned) for rule in rules)), None)
+
+
 def plan(state: QueueState, now_sec: float) -> Plan:
     """Say which steps to take now, and for each lane the rule that stops the rest of it."""
     result, room = Plan(), _Room.of(state)
@@ -208,7 +215,7 @@ def _fill(state: QueueState, lane: LaneState, room: _Room, result: Plan, now_sec
     waiting = iter(lane.line)
     for head in waiting:
         job = state.jobs[head]
-        block = next(filter(None, (rule(state, lane, room, result) for rule in RULES)), None)
+        block = _stopped_by(RULES, state, lane, room, result)
         block = block or _lingering(job, room)
         if block:
             result.blocks[name] = block
@@ -230,7 +237,7 @@ def _fill(state: QueueState, lane: LaneState, room: _Room, result: Plan, now_sec
 def lease_block(state: QueueState, lane: LaneState, planned: Plan) -> Reason | None:
     """Say what keeps anybody from a lease on a lane now, but for those who want it already."""
     room = _Room.of(state)
-    block = next(filter(None, (rule(state, lane, room, planned) for rule in LEASE_RULES)), None)
+    block = _stopped_by(LEASE_RULES, state, lane, room, planned)
     return block or _about_to_start(state, lane, planned)
 
 
@@ -239,7 +246,7 @@ def _lend(state: QueueState, lane: LaneState, room: _Room, result: Plan) -> None
     name, earlier = lane.lane.name, ""
     for request in lane.requests:
         lease = request.lease
-        block = next(filter(None, (rule(state, lane, room, result) for rule in LEASE_RULES)), None)
+        block = _stopped_by(LEASE_RULES, state, lane, room, result)
         block = block or _wanted(state, lane, request, result)
         if block is None and earlier:
             block = Reason(Code.LEASED, f"{earlier} asked for lane {name} before", earlier)
