@@ -35,6 +35,10 @@ _CONTAINER = re.compile(
 _SHORT_ID = 12
 
 
+UNIFIED_DIRS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+"""Where the tree of version 2 is mounted: in the hybrid layout, and where there is no other."""
+
+
 class Layout(StrEnum):
     """How control groups are mounted, which decides where systemd keeps its own."""
 

@@ -10,17 +10,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sdqueue.bus.service import Credentials
+from sdqueue.cgroup import UNIFIED_DIRS
 from sdqueue.core.lease import Lease
+from sdqueue.core.reconcile import RUNNING_STATES
 from sdqueue.words.errors import SdqueueError, UsageError, WrongState
 from sdqueue.words.names import shown
 
 if TYPE_CHECKING:
     from sdqueue.controller.runner import Runner
 
-CGROUP_DIRS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 OWN_PREFIXES = ("sdqueue-", "sdqueue.")
 """Units of the queue itself: what waits for their end is in them, and would wait for itself."""
-RUNNING = frozenset({"active", "activating", "reloading", "deactivating"})
 
 
 class Adopted(NamedTuple):
@@ -65,12 +65,12 @@ async def _unit(runner: "Runner", what: str) -> Adopted:
     if what.startswith(OWN_PREFIXES) or "/" in what or "." not in what:
         raise UsageError(f"{shown(what)} is neither a pid nor the full name of a unit to adopt")
     found = await runner.manager().unit_properties(what) or {}
-    if found.get("ActiveState") not in RUNNING:
+    if found.get("ActiveState") not in RUNNING_STATES:
         state = found.get("ActiveState", "not there")
         raise WrongState(f"unit {what} is {state}; only what runs can be adopted")
     pid = _number(found.get("MainPID"))
     group = str(found.get("ControlGroup", ""))
-    for directory in CGROUP_DIRS if group else ():
+    for directory in UNIFIED_DIRS if group else ():
         with suppress(OSError):
             first = pid or _first_pid(f"{directory}{group}")
             events = os.open(f"{directory}{group}/cgroup.events", os.O_RDONLY | os.O_CLOEXEC)

@@ -25,16 +25,18 @@ from typing import NamedTuple
 from asyncinotify import Mask
 
 from sdqueue.bus.systemd import Systemd
+from sdqueue.cgroup import UNIFIED_DIRS
 from sdqueue.controller.notices import CAME, USED, Notices
 from sdqueue.controller.whose import Asker, whose
 from sdqueue.core import events as ev
 from sdqueue.core.lane import Lane
 from sdqueue.core.owner import Owner, Use
+from sdqueue.core.reconcile import RUNNING_STATES
 from sdqueue.owners import judge
 from sdqueue.owners.box import Box, look_at
 from sdqueue.owners.locks import owner_files
 from sdqueue.owners.sweep import BETWEEN_SEC, HIDDEN, LaneMemory, Seen, Sweep
-from sdqueue.owners.units import STATES, ActiveUnit
+from sdqueue.owners.units import ActiveUnit
 from sdqueue.words.errors import BusError
 
 RECHECK_SEC = 60.0
@@ -57,7 +59,6 @@ PRICE = 50
 TRIES = 3
 FULL_EVERY = 10
 """Of the looks that nothing asked for one in so many is at every descriptor."""
-CGROUP_DIRS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 
 
 NOBODY = Seen(())
@@ -357,7 +358,7 @@ async def active_units(systemd: Systemd | None, lane: Lane) -> tuple[ActiveUnit,
         return None
     found = []
     try:
-        for unit in await systemd.list_units(lane.units, STATES):
+        for unit in await systemd.list_units(lane.units, sorted(RUNNING_STATES)):
             properties = await systemd.unit_properties(unit.name) or {}
             found.append(ActiveUnit(unit.name, _pid(properties.get("MainPID"))))
     except BusError:
@@ -377,6 +378,6 @@ def _events_file(owner: Owner) -> str:
         parts = path.split("/")
         if owner.unit in parts and not owner.unit.endswith(".slice"):
             inside = "/".join(parts[: parts.index(owner.unit) + 1])
-            files = [f"{each}{inside}/cgroup.events" for each in CGROUP_DIRS]
+            files = [f"{each}{inside}/cgroup.events" for each in UNIFIED_DIRS]
             return next(filter(os.path.exists, files), "")
     return ""

@@ -9,6 +9,8 @@ import socket
 import struct
 from contextlib import suppress
 
+from sdqueue.cgroup import UNIFIED_DIRS
+
 _SOCK_DIAG, _BY_FAMILY, _DUMP, _LISTEN = 4, 20, 0x301, 1 << 10
 _DONE = (2, 3)
 _HEADER = struct.Struct("=IHHII")
@@ -16,7 +18,6 @@ _QUESTION = struct.Struct("=BBBBI48x")
 _INODE_AT, _ATTRIBUTES_AT = 68, 72
 _CGROUP_ID = 21
 LIMIT_SEC = 5.0
-CGROUP_DIRS = ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 
 
 def listeners() -> dict[str, int]:
@@ -70,7 +71,7 @@ def group_of(inode: str) -> tuple[str, list[int]]:
     A group's id is the number of its directory.
     """
     group = listeners().get(inode)
-    root = next(filter(os.path.isdir, CGROUP_DIRS), "")
+    root = next(filter(os.path.isdir, UNIFIED_DIRS), "")
     if group is None or not root:
         return "", []
     for directory, below, _ in os.walk(root):

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from sdqueue.core.lane import Lane
 from sdqueue.owners.sighting import Report, Sighting
 
-STATES = ("active", "reloading", "activating", "deactivating")
-
 
 class ActiveUnit(NamedTuple):
     """A unit that its manager says is active. `pid` is its main process, 0 where it has none."""
