@@ -9,6 +9,7 @@ import pytest
 
 from tests.harness import container as containers
 from tests.harness.container import Container
+from tests.harness.machine import MachineQueue
 from tests.harness.tools import require
 
 MACHINES = [
@@ -35,3 +36,15 @@ def shared_container(request: pytest.FixtureRequest) -> Iterator[Container]:
     require(containers.missing(version))
     with Container(version, layout=layout) as shared:
         yield shared
+
+
+@pytest.fixture(scope="module", params=["252", "257", "262"])
+def machine(request: pytest.FixtureRequest) -> Iterator[MachineQueue]:
+    """Give a machine with two users, whose queue the tests of a module share."""
+    require(containers.missing(request.param))
+    with Container(request.param) as booted:
+        for name in ("anna", "bert"):
+            booted.add_user(name)
+        queue = MachineQueue(booted)
+        queue.install()
+        yield queue

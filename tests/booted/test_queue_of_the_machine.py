@@ -4,10 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import container as containers
-from tests.harness.container import Container
 from tests.harness.machine import SERVICE, MachineQueue
-from tests.harness.tools import require
 from tests.harness.waiting import eventually
 
 GO = "/var/lib/go"
@@ -15,23 +12,6 @@ HELD = f"until [ -e {GO} ]; do sleep 0.05; done; "
 """A job that runs until the test lets it go."""
 POLITE = f"trap 'exit 0' TERM; until [ -e {GO} ]; do sleep 0.05 & wait; done; "
 """The same, and one that says that all is well when it is asked to end."""
-
-VERSIONS = [
-    pytest.param(version, id=version, marks=pytest.mark.xdist_group(f"queue-{version}"))
-    for version in ("252", "257", "262")
-]
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def machine(request: pytest.FixtureRequest) -> Iterator[MachineQueue]:
-    """Give a machine with users, whose queue the tests of this module share."""
-    require(containers.missing(request.param))
-    with Container(request.param) as booted:
-        for name in ("anna", "bert"):
-            booted.add_user(name)
-        queue = MachineQueue(booted)
-        queue.install()
-        yield queue
 
 
 @pytest.fixture

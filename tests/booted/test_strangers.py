@@ -9,10 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness import container as containers
-from tests.harness.container import PYTHONPATH, Container
+from tests.harness.container import PYTHONPATH
 from tests.harness.machine import SERVICE, MachineQueue
-from tests.harness.tools import require
 from tests.harness.waiting import LIMIT_SEC, eventually
 
 GO = "/var/lib/go"
@@ -27,21 +25,6 @@ polkit.addRule(function(action, subject) {
 """
 BUSCTL = ["busctl", "--json=short", "call", "org.sdqueue1", "/org/sdqueue1", "org.sdqueue1.Manager"]
 ACQUIRE = ["AcquireLease", "sssa{sv}", "cpu", "me", "", "0"]
-VERSIONS = [
-    pytest.param(version, id=version, marks=pytest.mark.xdist_group(f"strangers-{version}"))
-    for version in ("252", "257", "262")
-]
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def machine(request: pytest.FixtureRequest) -> Iterator[MachineQueue]:
-    require(containers.missing(request.param))
-    with Container(request.param) as booted:
-        for name in ("anna", "bert"):
-            booted.add_user(name)
-        queue = MachineQueue(booted)
-        queue.install()
-        yield queue
 
 
 @pytest.fixture
